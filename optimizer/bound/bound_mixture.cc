@@ -12,16 +12,16 @@
 namespace isomer {
 namespace {
 
-// The value of the game is taken to be reached.
+// Relative gap at which the game counts as solved.
 constexpr double kCloseEnough = 1e-3;
-// Of the game between the solutions so far.
+// Rounds of the game between the current solutions.
 constexpr int kGameRounds = 1500;
-// How often greater terms of the solutions' mixture are looked for.
+// Searches for greater terms of the solutions' mixture.
 constexpr int kMostReplies = 20;
-// Of solutions and terms, those that are worth beginning with in a part of the space.
+// Weights from which solutions and terms warm-start a branch of the space.
 constexpr double kSomeShare = 0.005, kSomeWeight = 1e-4;
 
-// Sets `play` to what regrets are for.
+// Sets `play` to the normalised regrets; uniform if all are 0.
 void Normalise(const std::vector<double>& regrets, std::vector<double>* play) {
   double total = 0;
   for (double r : regrets) total += r;
@@ -30,8 +30,8 @@ void Normalise(const std::vector<double>& regrets, std::vector<double>* play) {
   }
 }
 
-// The game in which one picks a term, the other a solution: by regret matching, each against the
-// other's play so far. Sets what they play; returns what it is worth to the first one at most.
+// The game between terms and solutions, by regret matching, each against the other's play so far.
+// Sets the strategies; returns an upper bound on the value for the terms.
 double PlayGame(const std::vector<std::vector<double>>& us, std::vector<double>* weights,
                 std::vector<double>* shares) {
   const size_t num_terms = us[0].size(), num_solutions = us.size();
@@ -126,8 +126,8 @@ BoundMixture::Best BoundMixture::Find(const Allowed& allowed, const Best* start,
   return best;
 }
 
-// Of the solutions so far against all terms: the mixture of solutions that would be played against
-// some terms may have greater ones, which none of the solutions has alone.
+// Solves the game of the current solutions against all terms: the optimal mixture against some
+// terms may have greater ones, which none of the solutions has alone.
 double BoundMixture::Play(Game* game, std::vector<double>* weights, Best* best) const {
   double worth = 0;
   for (int reply = 0; reply < kMostReplies; ++reply) {
@@ -148,7 +148,7 @@ double BoundMixture::Play(Game* game, std::vector<double>* weights, Best* best) 
   return worth;
 }
 
-// Whether it is new.
+// Returns whether the term is new.
 bool BoundMixture::AddTerm(RelaxedStep::Term term, const Best& best, Game* game) const {
   if (std::find(game->terms.begin(), game->terms.end(), term) != game->terms.end()) return false;
   for (size_t s = 0; s < game->us.size(); ++s) {
@@ -168,7 +168,7 @@ void BoundMixture::AddSolution(std::vector<int> choices, Best* best, Game* game)
   best->solutions.push_back(std::move(choices));
 }
 
-// The least of the weighted sum, and the choices that take it.
+// The minimum of the weighted sum, with its choices.
 double BoundMixture::Solve(const Allowed& allowed, const std::vector<RelaxedStep::Term>& terms,
                            const std::vector<double>& weights, std::vector<int>* choices) {
   const RelaxedStep::Mixed mixed = step_.Mix(terms, weights);

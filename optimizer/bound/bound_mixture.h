@@ -1,12 +1,11 @@
-// The best mixture of bounds from below on a step (a Lagrangian relaxation of the step).
+// The best mixture of lower bounds on a step (a Lagrangian relaxation of the step).
 //
-// Choices make one term of the relaxed step (relaxed_step.h) short at the expense of another:
-// replicas compute less and communicate more. So the least of each term alone says little. With
-// weights that sum up to 1 the least of the weighted sum is a bound too, and is the least of a
-// mapping (mapping.h). Weights are those of the game between terms and choices: each solution is
-// one more column of a matrix game, its greatest terms are more rows, and those of the mixture of
-// solutions that the game plays, until it has none that are not there; and the game's value gives
-// the next weights, until value and bound meet (Kelley's cutting planes).
+// Choices shorten one term of the relaxed step (relaxed_step.h) at the expense of another: replicas
+// compute less and communicate more. So the minimum of each term alone is weak. With weights that
+// sum to 1, the minimum of the weighted sum is a bound too, and is that of a mapping (mapping.h).
+// Weights come from the matrix game between terms and choices: each solution adds a column, its
+// maximal terms and those of the current mixture of solutions add rows; the game's value gives the
+// next weights, until value and bound meet (Kelley's cutting planes).
 #ifndef ISOMER_OPTIMIZER_BOUND_BOUND_MIXTURE_H_
 #define ISOMER_OPTIMIZER_BOUND_BOUND_MIXTURE_H_
 
@@ -18,38 +17,37 @@
 
 namespace isomer {
 
-// What moves over an edge, there and so on, each times its weight.
+// Transfer times over an edge, forward and backward and so on, each times its weight.
 CostTable MixedTable(const EdgeParts& us, const std::array<float, RelaxedStep::kNumMoves>& weights);
 
 class BoundMixture {
  public:
-  // All of these outlive this.
+  // All must outlive this.
   BoundMixture(const RelaxedStep& step, const BoundedCalls& calls, CostTables* tables);
 
-  // Per call and choice, whether it is one; empty: all are.
+  // [call][choice]: whether it is allowed; empty: all are.
   using Allowed = std::vector<std::vector<bool>>;
 
   struct Best {
     double us = 0;
-    // What the mixture is of: assignments, with what they weigh; together as if choices could be
-    // made in part.
+    // The fractional solution: assignments and their weights.
     std::vector<std::vector<int>> solutions;
     std::vector<double> shares;
-    // Terms of some weight.
+    // Terms with positive weight.
     std::vector<RelaxedStep::Term> terms;
     std::vector<double> weights;
   };
-  // The greatest bound that mixtures give; ends early with one that is `enough` or more, and after
-  // so many new solutions. `start`: of a larger space, to begin with; or null. `messages`: what is
-  // known of all plans in question.
+  // The greatest bound over mixtures; stops at a bound of `enough` or more, and after
+  // `most_solutions` new solutions. `start`: null, or the best of a larger space, as a warm start.
+  // `messages`: what is known of all plans in question.
   Best Find(const Allowed& allowed, const Best* start, double enough, int most_solutions,
             RelaxedStep::Messages messages = RelaxedStep::Messages::kAny);
 
  private:
-  // Of one space: what solutions take, by term.
+  // The matrix game of one space: times of solutions by term.
   struct Game {
     std::vector<RelaxedStep::Term> terms;
-    std::vector<std::vector<double>> us;  // per solution and term
+    std::vector<std::vector<double>> us;  // [solution][term]
   };
   double Solve(const Allowed& allowed, const std::vector<RelaxedStep::Term>& terms,
                const std::vector<double>& weights, std::vector<int>* choices);

@@ -7,26 +7,26 @@
 namespace isomer {
 namespace {
 
-// Cuts that are tried, with so many solutions each, before one is made.
+// Branchings tried, with so many solutions each, before one is made.
 constexpr int kTried = 4, kTrialSolutions = 2;
-// Of a mixture, what is worth a cut.
+// Disagreement of a mixture that is worth branching on.
 constexpr double kDisagreement = 0.02;
 
-// After so many cuts the bound has to have grown by so much.
+// Branchings after which the bound must have grown by a minimum.
 constexpr int kPatience = 8;
 constexpr double kProgress = 0.002;
 
-// Of a step, what a message takes at least where it is worth telling one from several.
+// Fraction of the step that a message must take for its number to be worth branching on.
 constexpr double kShortStep = 0.005;
 
-// A part of the space.
+// A branch of the space.
 struct Leaf {
   BoundMixture::Allowed allowed;
   RelaxedStep::Messages messages = RelaxedStep::Messages::kAny;
   BoundMixture::Best best;
 };
 
-// Choices of one kind.
+// Kinds of choices.
 enum class Kind { kOneDevice, kOnAll, kOnFirst, kSynchronised, kMoreThanHalf, kNumKinds };
 
 class BoundTree {
@@ -62,7 +62,7 @@ class BoundTree {
     double score;
   };
 
-  // Where the first weights are synchronised, in one message with all others or not.
+  // Branches on whether all weights are synchronised in one message.
   std::vector<Leaf> ByMessages(Leaf root) {
     using Messages = RelaxedStep::Messages;
     std::vector<Leaf> leaves;
@@ -101,7 +101,7 @@ class BoundTree {
     return false;
   }
 
-  // Where the solutions disagree most, by how much and about how long the call takes.
+  // Splits where the solutions disagree most, weighted by the call's time.
   std::vector<Split> SplitsOf(const Leaf& leaf) const {
     const BoundMixture::Best& best = leaf.best;
     std::vector<Split> splits;

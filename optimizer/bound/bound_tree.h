@@ -1,10 +1,10 @@
 // Branch and bound over the mixtures of bound_mixture.h.
 //
-// A mixture is of several assignments, as if choices could be made in part: half of a call on one
-// device, half of it on all, with half of what moving it costs. So the space is cut in two where
-// they disagree most: in the one part a call keeps to choices of one kind, in the other to all
-// others. Each part has a mixture and a bound of its own, and the least of all parts is a bound of
-// the whole; the part with the least is cut next.
+// A mixture of several assignments is fractional: half of a call on one device, half of it on all,
+// with half the cost of moving it. So the space is branched where the assignments disagree most: in
+// one branch a call keeps to choices of one kind, in the other to all others. Each branch has a
+// mixture and a bound of its own, and the least over all branches is a bound of the full space; the
+// branch with the least is branched next.
 #ifndef ISOMER_OPTIMIZER_BOUND_BOUND_TREE_H_
 #define ISOMER_OPTIMIZER_BOUND_BOUND_TREE_H_
 
@@ -17,10 +17,10 @@
 namespace isomer {
 
 struct BoundTreeOptions {
-  int solutions = 8;       // of mappings, for a mixture
-  int cuts = 0;            // of the space
-  double enough_us = 0;    // a bound of so much, or more, ends it
-  Deadline deadline = {};  // no more cuts; the bound so far is one
+  int solutions = 8;       // mappings per mixture
+  int cuts = 0;            // branchings
+  double enough_us = 0;    // stops at a bound of so much or more
+  Deadline deadline = {};  // stops branching; the bound so far is valid
 };
 
 double BestBoundUs(const RelaxedStep& step, const BoundedCalls& calls,

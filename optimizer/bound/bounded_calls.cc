@@ -24,7 +24,7 @@ BoundedGraph::BoundedGraph(const Graph& graph, const std::string& loss, CostTabl
   ChargeFirstUses(graph, &compute_);
 }
 
-// In training the call that makes the loss; else that which most calls come before.
+// In training the call that computes the loss; else the one with the most ancestors.
 int BoundedGraph::FindEnd(const std::string& loss) const {
   if (tables_.options().training) {
     for (const Graph::NamedOutput& output : graph_.outputs()) {

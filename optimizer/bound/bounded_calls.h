@@ -1,4 +1,4 @@
-// What the choices of all calls of a graph cost at least: what bounds from below are made of.
+// Lower bounds on the cost of every choice of all calls of a graph.
 #ifndef ISOMER_OPTIMIZER_BOUND_BOUNDED_CALLS_H_
 #define ISOMER_OPTIMIZER_BOUND_BOUNDED_CALLS_H_
 
@@ -16,25 +16,25 @@
 
 namespace isomer {
 
-// On `devices` devices; pointers are the tables' and the BoundedGraph's.
+// Choices are on `devices` devices; pointers are the tables' and the BoundedGraph's.
 struct BoundedCalls {
   const ComputeGraph* compute = nullptr;
   std::vector<const CallTables*> calls;                // per node
   std::vector<const std::vector<ChoiceParts>*> parts;  // per node
   double devices = 1;
-  bool beside = false;       // some choices are on the upper half of the devices
-  int end = 0;               // the call that the forward pass ends with: of the loss
-  std::vector<int> outputs;  // of `end`, those that are outputs of the graph
+  bool beside = false;       // some choices use the upper half: calls may be concurrent
+  int end = 0;               // last call of the forward pass: the loss
+  std::vector<int> outputs;  // outputs of `end` that are outputs of the graph
 };
 
 class BoundedGraph {
  public:
-  // Both outlive this. `loss`: the output that training is for.
+  // Both must outlive this. `loss`: the model output that is the loss.
   BoundedGraph(const Graph& graph, const std::string& loss, CostTables* tables);
 
   const ComputeGraph& compute() const { return compute_; }
-  // Sets the options of the tables: choices on the first `devices` devices, and with `halves` on
-  // their halves. Errors: a call does not type-check.
+  // Bounds for choices on the first `devices` devices, with `halves` also on their halves; sets the
+  // tables' options so. Errors: a call does not type-check.
   absl::StatusOr<BoundedCalls> On(int64_t devices, bool halves);
 
  private:

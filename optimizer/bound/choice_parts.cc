@@ -18,7 +18,7 @@ std::vector<int64_t> Kinds(const CostModel& cost, const ShardingChoice& choice) 
   return cost.OnePerKind(DevicesOf(output.view, output.type));
 }
 
-// The larger a message, the less a byte of it takes.
+// Large messages have the best time per byte.
 void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t all_weights_bytes,
                const CostTables& tables, ChoiceParts* parts) {
   const CostModel& cost = tables.cost();
@@ -36,7 +36,7 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   const auto whole_us = [&](Collective kind) {
     return cost.CollectiveUs(kind, numbers * SentBytes(each, kind), group);
   };
-  // A weight that others compute with in float32 is stored in it, and has no master.
+  // A weight that some user reads in float32 is stored in it, without a master.
   int64_t bytes =
       std::min(numbers * each.update,
                numbers * BytesOfWeight(weight.type.dtype, options.optimizer, false).update) /
@@ -52,13 +52,13 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
     case UpdateMethod::kSharded:
     case UpdateMethod::kShardedGradients:
     case UpdateMethod::kShardedWeights:
-      // Weights may be gathered once more, and those that cannot be cut are reduced as a whole.
+      // Weights may be gathered again, and unsplittable ones are reduced to one owner.
       parts->sync_us += rate_us(Collective::kReduceScatter) + rate_us(Collective::kAllGather);
       last_us = std::min(whole_us(Collective::kReduceScatter), whole_us(Collective::kAllReduce));
       bytes /= group.count;
       break;
     case UpdateMethod::kOwner:
-      // Another device may own it.
+      // The owner may be another device.
       parts->sync_us += rate_us(Collective::kReduce) + rate_us(Collective::kBroadcast);
       return;
   }
@@ -71,7 +71,7 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   parts->last_us = std::max(parts->last_us, last_us + alone_us);
 }
 
-// On the fastest of the devices.
+// Time on the fastest device.
 double ElementwiseUs(TaskKind kind, int64_t bytes, const ShardingChoice& choice,
                      const CostModel& cost) {
   double us = kImpossibleUs;
@@ -81,9 +81,8 @@ double ElementwiseUs(TaskKind kind, int64_t bytes, const ShardingChoice& choice,
   return us;
 }
 
-// What adding to a gradient takes of each device: where it is used or where it is made, of which
-// the latter may be on all devices. Calls add what they make (pcg/schedule/memory/additions.h), but
-// for views.
+// Minimum time per device of adding to a gradient: at its use or at its producer, which may be on
+// all devices. Calls add what they compute (pcg/schedule/memory/additions.h), except views.
 double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node, bool keeps_order,
              size_t operand, const TensorType& type, const CostTables& tables) {
   const CostModel& cost = tables.cost();
@@ -100,8 +99,8 @@ double SumUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node
   return us;
 }
 
-// Of the computed tensors that the call reads, a path comes from one: the least of what is added to
-// the gradient of each.
+// Minimum, over the computed tensors that the call reads, of the additions to their gradients: a
+// path comes from one of them.
 double SumsOnPathUs(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
                     const std::vector<TensorType>& types, const GradientSources& sources,
                     const CostTables& tables) {
@@ -146,7 +145,7 @@ std::vector<GradientSources> FindGradientSources(const Graph& graph, const Compu
   }
   std::vector<bool> reached(num_nodes, false);
   std::vector<GradientSources> sources(num_nodes);
-  // Of tensors, the use whose gradient is not added: the first in the backward pass, or a view's.
+  // Per tensor: the use whose gradient is not added, the first in the backward pass, or a view's.
   std::map<TensorRef, std::pair<size_t, size_t>> alone;  // node and operand
   for (size_t n = num_nodes; n-- > 0;) {
     const ComputeGraph::ComputeNode& node = compute.nodes[n];

@@ -1,4 +1,4 @@
-// What a choice costs a device at least, by what it is: for bounds from below.
+// Lower bounds on a choice's cost per device, by component.
 #ifndef ISOMER_OPTIMIZER_BOUND_CHOICE_PARTS_H_
 #define ISOMER_OPTIMIZER_BOUND_CHOICE_PARTS_H_
 
@@ -11,42 +11,41 @@ namespace isomer {
 
 struct ChoiceParts {
   double forward_us = 0;
-  // And adding it to that of another use of the tensor, as far as every path through the call waits
-  // for it.
+  // Includes adding it to that of another use of the tensor, where every path through the call
+  // waits for that.
   double gradient_us = 0;
-  double weights_us = 0;  // what of the gradients may be a task that no path waits for
+  double weights_us = 0;  // gradients in a task that no path waits for
   double update_us = 0;
-  // What else there is to add up, or to fill in, which may be done while something is moved.
+  // Other sums and fills, which may overlap communication.
   double sums_us = 0;
-  double halo_us = 0;  // both ways
-  // Synchronisation of gradients, at the rate of all of them in one message: in buckets of any size
-  // it takes as long.
+  double halo_us = 0;  // forward and backward
+  // Gradient synchronisation, at the bandwidth of a single message of all gradients: no bucket size
+  // is faster.
   double sync_us = 0;
-  // Of an all-reduce of next to nothing among the same devices; 0: weights are not all-reduced.
+  // Latency of an all-reduce among the same devices; 0: weights are not all-reduced.
   double sync_latency_us = 0;
-  // Of a weight that no other gradient comes after: its synchronisation, not below that of itself
-  // alone, and its update.
+  // For a weight whose gradient is last: its synchronisation, at least as if alone, and its update.
   double last_us = 0;
-  double devices = 1;                      // used
-  bool on_first = true, on_upper = false;  // it uses the first device; that of the upper half
+  double devices = 1;                      // number in use
+  bool on_first = true, on_upper = false;  // uses the first device; the upper half's first device
 
   double compute_us() const { return forward_us + gradient_us + weights_us + update_us + sums_us; }
 };
 
 // Gradients of a stored tensor that several calls use are summed, then synchronised and applied
-// once: the first call is charged for that, to the others the tensor counts as fed. So is it for
-// the halos of any tensor, which others that read it need not fetch again.
+// once: charges the first call for that; to the others the tensor counts as fed. Likewise for halos
+// of any tensor, which other readers need not fetch again.
 void ChargeFirstUses(const Graph& graph, ComputeGraph* compute);
 
-// Of a call's backward pass, what others decide.
+// Properties of a call's backward pass that depend on other calls.
 struct GradientSources {
-  // Per operand: its gradient is added to that of another use of the tensor, as that of all is but
-  // of one: the one that costs the most, as any may come first in the backward pass. Only uses that
-  // lead to a loss have one.
+  // Per operand: whether its gradient is added to that of another use of the tensor. True for all
+  // uses but one, the one whose addition costs most, as any may be first in the backward pass. Only
+  // uses that lead to a loss count.
   std::vector<bool> summed;
-  bool keeps_order = false;       // the call is a view: its share is added by a task of its own
-  std::vector<bool> filled;       // per output: nobody reads it, so that its gradient is zeros
-  int64_t all_weights_bytes = 0;  // of the graph: the largest message that they are synchronised in
+  bool keeps_order = false;       // the call is a view: its summand is added by a task of its own
+  std::vector<bool> filled;       // per output: unread, so that its gradient is zeros
+  int64_t all_weights_bytes = 0;  // all of the graph's: the largest message of a synchronisation
 };
 std::vector<GradientSources> FindGradientSources(const Graph& graph, const ComputeGraph& compute);
 

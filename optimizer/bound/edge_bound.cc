@@ -54,7 +54,7 @@ const EdgeParts& EdgeBounds::Parts(PlacementSetId from, PlacementSetId to, bool 
   return *parts;
 }
 
-// A message for each device that has some of it.
+// One message per device with a shard.
 std::vector<float> EdgeBounds::OutputUs(PlacementSetId from) const {
   const CostModel& cost = tables_.cost();
   const Machine& machine = cost.machine();

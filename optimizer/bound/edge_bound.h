@@ -1,5 +1,5 @@
-// What moves between two calls, as a step counts it (move_bound.h): in tables, like those that
-// mapping works on (CostTables::EdgeUs), which estimate it.
+// Lower bounds on transfers between two calls, as a step schedules them (move_bound.h), in tables
+// like those of mapping (CostTables::EdgeUs), which are estimates.
 #ifndef ISOMER_OPTIMIZER_BOUND_EDGE_BOUND_H_
 #define ISOMER_OPTIMIZER_BOUND_EDGE_BOUND_H_
 
@@ -13,8 +13,8 @@
 
 namespace isomer {
 
-// What moves over an edge, per choice of its ends, forward and back; and what of it the first
-// device waits for: nothing if it holds what it needs.
+// Transfer times over an edge per choice of its ends, forward and backward; and the part that the
+// first device waits for: 0 if it has what it needs.
 struct EdgeParts {
   CostTable there, back, waited_there, waited_back;
 };
@@ -23,10 +23,10 @@ class EdgeBounds {
  public:
   explicit EdgeBounds(CostTables* tables) : tables_(*tables), moves_(tables->cost()) {}
 
-  // There and back.
+  // Forward plus backward.
   const CostTable& Us(PlacementSetId from, PlacementSetId to, bool gradient);
   const EdgeParts& Parts(PlacementSetId from, PlacementSetId to, bool gradient);
-  // Per placement, of bringing what it has to the first of its devices as one tensor.
+  // Per placement: time of gathering its shards into one tensor on its first device.
   std::vector<float> OutputUs(PlacementSetId from) const;
 
  private:

@@ -17,13 +17,13 @@
 namespace isomer {
 namespace {
 
-// Of the space, for a bound of the whole before the first prefix (lower_bound.h).
+// Branchings of the space, for a bound of the full space before the first prefix (lower_bound.h).
 constexpr int kCuts = 20;
 
-// Between two looks at the clock: some milliseconds.
+// Prefixes between two checks of the deadline: some milliseconds.
 constexpr int64_t kPrefixesPerLook = 256;
 
-// Sums of float32, in another order than the simulator's picoseconds.
+// Tolerance for float32 sums in another order than the simulator's picoseconds.
 constexpr double kRounding = 1e-5;
 
 class AssignmentSearch {
@@ -45,7 +45,7 @@ class AssignmentSearch {
     for (int64_t devices = all; devices >= 1 && done.ok(); --devices) {
       if (all % devices != 0) continue;
       if (const auto reason = options_.deadline.Reached(); reason.has_value()) {
-        Stop(*reason, 0);  // Of what was not looked at nothing is known.
+        Stop(*reason, 0);  // Nothing is known of unexplored spaces.
         break;
       }
       done = OnDevices(devices, start);
@@ -57,7 +57,7 @@ class AssignmentSearch {
   }
 
  private:
-  // A prefix of choices: its last, and the rest.
+  // A prefix of choices: the last one, and its parent.
   struct Prefix {
     int parent, choice, length;
   };
@@ -68,7 +68,7 @@ class AssignmentSearch {
     result_.bound_us = std::min(result_.bound_us, bound_us);
   }
 
-  // The order of calls is that of the plan that `start` is.
+  // The calls in the order of the start's plan.
   absl::Status MakeGraph(const MappedModel& start) {
     ISOMER_ASSIGN_OR_RETURN(
         graph_, TaskGraph::Create(model_, start, &tables_, nullptr, TaskGraph::Lists::kChoices,
@@ -122,7 +122,7 @@ class AssignmentSearch {
     return absl::OkStatus();
   }
 
-  // As the graph has it, which begins with the start.
+  // The graph's current choices: those of the start.
   std::vector<int> StartChoices() const {
     std::vector<int> choices;
     for (int n = 0; n < graph_->num_nodes(); ++n) choices.push_back(graph_->choice(n));
@@ -181,8 +181,8 @@ class AssignmentSearch {
   std::unique_ptr<TaskGraph> graph_;
   std::unique_ptr<StepSums> sums_;
   std::vector<Prefix> prefixes_;
-  std::vector<float> bounds_;  // per prefix and sum
-  // (-bound, length, prefix): the greatest first.
+  std::vector<float> bounds_;  // [prefix][sum]
+  // (-bound, length, prefix): a max-heap.
   std::priority_queue<std::tuple<double, int, int>> open_;
   ExhaustiveResult result_;
 };

@@ -20,16 +20,16 @@ namespace isomer {
 namespace {
 
 constexpr double kComputeParts[] = {1, 0.75, 0.5, 0.25, 0};
-// Of l, at first, and how often the best of them is looked at more closely.
+// Values of l tried first, and rounds of refinement around the best.
 constexpr int kParts = 4, kRounds = 3;
 
-// The whole machine and its halves.
+// The full machine and its halves.
 constexpr int kNumShares = 3;
 
-// No step takes so long.
+// Above all steps.
 constexpr double kNoBoundUs = kImpossibleUs / 2;
 
-// Sums of float32, in another order than the simulator's picoseconds.
+// Margin for float32 sums in another order than the simulator's picoseconds.
 constexpr double kSafe = 1 - 1e-5;
 
 class StepBound {
@@ -53,7 +53,7 @@ class StepBound {
   absl::StatusOr<LowerBound> OverDevices() {
     LowerBound least;
     least.by = "resources";
-    // What gives its inputs back takes no time.
+    // A graph without calls takes no time.
     if (compute_.nodes.empty()) return least;
     least.step_us = least.beside_us = kImpossibleUs;
     for (int64_t devices : Divisors()) {
@@ -119,12 +119,13 @@ class StepBound {
     bound->by = by;
   }
 
-  // Of a concave function of l: the least of linear ones. Ends early when that is `enough`.
+  // Maximum over l of a concave function, the minimum of linear ones. Ends early when that is
+  // `enough`.
   template <typename BoundUs, typename Enough>
   static void Maximise(const char* by, BoundUs us_of, Enough enough, LowerBound* bound) {
     std::map<double, double> us;
     for (int i = 0; i <= kParts; ++i) {
-      // From the ends, which are most often the greatest, inwards.
+      // From the ends inwards: the maximum is most often there.
       const double part = static_cast<double>(i % 2 == 0 ? kParts - i / 2 : i / 2) / kParts;
       if (enough()) return;
       Improve(part, us[part] = us_of(part), by, bound);
@@ -143,7 +144,7 @@ class StepBound {
     }
   }
 
-  // Of what any device does, or, where a share does less, of their average.
+  // Minimum resources of any device, or the average where a share has less.
   double ResourcesUs(double part) const {
     double sum = 0;
     for (size_t n = 0; n < calls_.parts.size(); ++n) {
@@ -154,12 +155,12 @@ class StepBound {
     return sum;
   }
 
-  // What of its time a choice takes of each of its devices at least.
+  // Minimum time of a choice on each of its devices.
   static double BusyUs(const ChoiceParts& p, double part) {
     return p.forward_us + part * (p.compute_us() - p.forward_us) + (1 - part) * p.sync_us;
   }
 
-  // Per share; its first device is used by every choice.
+  // Resources per share, whose first device every choice uses.
   std::vector<float> ResourcesOf(size_t node, double part) const {
     std::vector<float> least(kNumShares, kImpossibleUs);
     for (size_t k = 0; k < calls_.parts[node]->size(); ++k) {
@@ -169,8 +170,8 @@ class StepBound {
     return least;
   }
 
-  // What data flows through; the synchronisation where all devices take part in it; and what has to
-  // follow where the path ends.
+  // Time of a node on a path; includes synchronisation if all devices take part, and the final
+  // parts where the path ends.
   float OnPathUs(size_t node, size_t choice, double part) const {
     const ChoiceParts& p = (*calls_.parts[node])[choice];
     const auto& operands = compute_.nodes[node].operands;
@@ -181,7 +182,7 @@ class StepBound {
                               (1 - part) * sync_us + (is_last ? part * p.last_us : 0));
   }
 
-  // The longest path where every call is as fast as it can be and nothing is moved.
+  // The longest path with every call at its fastest, and free transfers.
   double LeastPathUs() const {
     std::vector<double> us(calls_.parts.size(), 0);
     double longest = 0;
@@ -238,14 +239,14 @@ class StepBound {
     MappingReduction reduction(problem, tables_.mapping_memo(), &resources);
     reduction.Reduce();
     for (std::vector<int> core = reduction.Core(); !core.empty(); core = reduction.Core()) {
-      // Whatever leads to the first of them starts at the terminal.
+      // All that leads to the first of them starts at the terminal.
       reduction.Relax(core[0]);
       reduction.Reduce();
     }
     return reduction.Table().us[0];
   }
 
-  // An edge that costs nothing, from a node of one choice or to one.
+  // A zero-cost edge from or to a node of one choice.
   const CostTable* Free(bool from_one, size_t node) {
     const int choices = static_cast<int>(calls_.parts[node]->size());
     CostTable& table = free_[{from_one, choices}];

@@ -12,7 +12,7 @@
 namespace isomer {
 
 std::vector<MoveBounds::MoveTask> MoveBounds::TasksOf(const MoveCuts& cuts) const {
-  // As CutsOfMove lays them out.
+  // The layout of CutsOfMove.
   const int rank = static_cast<int>(cuts.size() - 10) / 4;
   Placement from, to;
   for (const bool is_to : {false, true}) {

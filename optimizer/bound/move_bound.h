@@ -1,9 +1,9 @@
-// What moves take in a step, as the schedule makes them.
+// Times of resharding in a step, as the schedule makes it.
 //
-// Tables price a move by what links and receivers have to carry (reshard_cost.h). The schedule
-// makes collectives of moves that are some, which take more or less. For a bound a move is lowered
-// as in a step (pcg/schedule/lowering/redistribution.h), once for all tensors that are cut alike:
-// which tasks it is does not depend on their size.
+// Tables price resharding by the load of links and receivers (reshard_cost.h); the schedule turns
+// it into collectives where possible, which take more or less. For a bound, resharding is lowered
+// as in a step (pcg/schedule/lowering/redistribution.h), once for all tensors with the same
+// sharding: the tasks do not depend on the size.
 #ifndef ISOMER_OPTIMIZER_BOUND_MOVE_BOUND_H_
 #define ISOMER_OPTIMIZER_BOUND_MOVE_BOUND_H_
 
@@ -23,14 +23,14 @@ class MoveBounds {
   explicit MoveBounds(const CostModel& cost) : cost_(cost) {}
 
   struct Us {
-    double anywhere = 0;  // until the last device has what it needs
-    double first = 0;     // until the first one has
+    double anywhere = 0;  // until the last device is done
+    double first = 0;     // until the first device is done
   };
   // REQUIRES: CanReshard(from.type, to.type); views without micro-batches.
   Us Of(const Placement& from, const Placement& to);
 
  private:
-  // Of a tensor of one byte.
+  // A task of resharding a tensor of one byte.
   struct MoveTask {
     TaskKind kind;
     std::vector<int32_t> devices;

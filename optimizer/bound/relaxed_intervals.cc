@@ -1,14 +1,14 @@
-// Between which calls the paths of a relaxed step (relaxed_step.h) may take all that is computed,
-// or all that moves.
+// The intervals between calls over which the paths of a relaxed step (relaxed_step.h) may take all
+// compute, or all transfers.
 //
-// Any two calls will do of which the one comes after the other. Those that are worth it:
+// Any two calls, one after the other, are valid. These are worth it:
 //
-//   cuts      calls that every other one comes before or after; from one to the next, and, of what
-//             moves, over a few
-//   borders   calls that nearly all others come before or after: where skips (U-Net) or what is
-//             used everywhere (an embedding of time) leave no cuts
-//   branches  from where they part to where they meet: the last call before two operands of a call
-//             (a cell of NASNet, a step of a recurrent network)
+//   cuts      calls that every other one is before or after; from one to the next, and, for
+//             transfers, over a few
+//   borders   calls that nearly all others are before or after: where skip connections (U-Net) or
+//             values used everywhere (a time embedding) leave no cuts
+//   branches  from fork to join: the last call before two operands of a call (a cell of NASNet, a
+//             step of a recurrent network)
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -19,15 +19,16 @@
 namespace isomer {
 namespace {
 
-// Cuts whose moves are looked at together.
+// Consecutive cuts combined into one interval of transfers.
 constexpr int kMostCuts = 4;
-// Of the calls, how many come before or after a border at least; and borders, about, besides cuts.
+// Minimum fraction of calls before or after a border; and the approximate number of borders besides
+// cuts.
 constexpr double kNearlyAll = 0.75;
 constexpr int kMostBorders = 48;
-// Calls in all intervals of branches, about.
+// Approximate total of calls in intervals of branches.
 constexpr size_t kMostCalls = 100000;
 
-// Which calls come before a call, itself included, as bits.
+// Per call: its ancestors and itself, as bits.
 std::vector<std::vector<bool>> Ancestors(const ComputeGraph& compute) {
   const size_t n = compute.nodes.size();
   std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
@@ -46,7 +47,7 @@ std::vector<std::vector<bool>> Ancestors(const ComputeGraph& compute) {
 
 }  // namespace
 
-// With gradients of its own.
+// A contraction with gradients.
 bool RelaxedStep::IsContraction(int call) const {
   const auto& operands = calls_.compute->nodes[call].operands;
   return training_ && isomer::IsContraction(calls_.calls[call]->space.op.kind()) &&
@@ -54,7 +55,7 @@ bool RelaxedStep::IsContraction(int call) const {
                      [](const auto& operand) { return operand.gradient; });
 }
 
-// Ascending. Cuts, and some of the other borders.
+// Cuts and some other borders, ascending.
 std::vector<int> RelaxedStep::FindBorders(const std::vector<std::vector<bool>>& before,
                                           std::vector<bool>* is_cut) const {
   const int num_relevant = static_cast<int>(std::count(relevant_.begin(), relevant_.end(), true));
@@ -79,7 +80,7 @@ std::vector<int> RelaxedStep::FindBorders(const std::vector<std::vector<bool>>& 
   return borders;
 }
 
-// A contraction comes between the call and `from`, or is that.
+// Finds the calls that have a contraction between them and `from`, or at it.
 void RelaxedStep::FindWeighed(Interval* interval) const {
   if (interval->from < 0) return;
   std::vector<bool> is_weighed(num_calls(), false), is_there(num_calls(), false);

@@ -16,7 +16,7 @@ RelaxedStep::RelaxedStep(const BoundedCalls& calls, EdgeBounds* edge_bounds, Cos
 
 void RelaxedStep::FindOutputs(EdgeBounds* edge_bounds, const CostTables& tables) {
   output_us_.assign((*calls_.parts[calls_.end]).size(), 0);
-  // What others bring there may be brought for calls that read it.
+  // A transfer for one reader may serve the others.
   for (int output : calls_.outputs) {
     const std::vector<float> us = edge_bounds->OutputUs(calls_.calls[calls_.end]->outputs[output]);
     for (size_t k = 0; k < us.size(); ++k) output_us_[k] += us[k];
@@ -48,7 +48,7 @@ void RelaxedStep::FindEdges(EdgeBounds* edge_bounds) {
     for (size_t o = 0; o < nodes[n].operands.size(); ++o) {
       const ComputeGraph::Operand& operand = nodes[n].operands[o];
       if (operand.producer < 0) continue;
-      // What several operands need of a value may be brought there once.
+      // A value that several operands need may be transferred once.
       if (!read.insert({operand.producer, operand.output}).second) continue;
       const int value =
           values.try_emplace({operand.producer, operand.output}, num_values_).first->second;

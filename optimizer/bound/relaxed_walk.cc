@@ -1,4 +1,4 @@
-// The greatest terms of an assignment, or of a mixture of some (relaxed_step.h).
+// Finds the maximal terms of an assignment, or of a mixture (relaxed_step.h).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,8 +7,7 @@
 #include "optimizer/bound/relaxed_step.h"
 
 namespace isomer {
-// The greatest terms: longest paths through calls, forward and back, on the first device and
-// anywhere.
+// Longest paths through calls, forward and backward, on the first device and anywhere.
 class RelaxedStep::Walk {
  public:
   Walk(const RelaxedStep& step, const Means& means, Messages messages)
@@ -45,17 +44,17 @@ class RelaxedStep::Walk {
 
  private:
   static constexpr double kNever = -1e30;
-  // When a call is done, forward or back, on the first device or anywhere.
+  // The end of a call, forward or backward, on the first device or anywhere.
   struct State {
     bool back, on_first;
     int call;
   };
-  // From a state to another: an edge (also of the way back), a turn from the loss, or over an
-  // interval: what is computed, or moved.
+  // A transition between states: an edge (also of the backward pass), the turn at the loss, or an
+  // interval's compute or transfers.
   struct Arc {
     State from = {false, false, -1};
     enum Kind { kStart, kEdge, kTurn, kCompute, kNetwork } kind = kStart;
-    int edge = -1;  // or the interval
+    int edge = -1;  // or the interval's index
   };
 
   size_t At(const State& s) const {
@@ -63,10 +62,10 @@ class RelaxedStep::Walk {
   }
   double PartUs(int call, Part part, Where where) const { return means_.calls[call][where][part]; }
   double EdgeUs(int e, Move move) const { return means_.edges[e][move]; }
-  // Behind the forward pass: outputs are put together, or there is the loss's gradient.
+  // After the forward pass: gathering outputs, or filling the loss's gradient.
   Part TurnPart() const { return step_.training_ ? kSeed : kOutput; }
   double TurnUs(Where where) const { return PartUs(step_.calls_.end, TurnPart(), where); }
-  // Of a call on a path.
+  // Time of a call on a path.
   double OwnUs(int call, bool back, Where where) const {
     return PartUs(call, back ? kGradient : kForward, where) +
            PartUs(call, back ? kHaloBack : kHaloThere, where);
@@ -147,8 +146,7 @@ class RelaxedStep::Walk {
     return us;
   }
 
-  // Of each value, the edge that takes longest. What several calls need of it in one form is
-  // brought there once.
+  // The slowest edge of each value: one form of it is transferred once for several calls.
   std::vector<int> Moved(const Interval& interval, Move move) const {
     std::vector<int>& longest = longest_;
     longest.assign(step_.num_values_, -1);
@@ -163,8 +161,8 @@ class RelaxedStep::Walk {
     return moved;
   }
 
-  // All that is left behind the gradient of the last call of `interval`, which is from the
-  // beginning: gradients and updates, or what moves.
+  // All that remains after the gradient of the last call of `interval`, which is from the start:
+  // gradients and updates, or transfers.
   double RestUs(const Interval& interval, Part queue, bool on_first) const {
     const Where where = on_first ? kFirst : kOnAll;
     double us = 0;
@@ -178,7 +176,7 @@ class RelaxedStep::Walk {
     for (int e : Moved(interval, RestMove())) us += EdgeUs(e, RestMove());
     return us;
   }
-  // What the first device sends keeps it busy, too, if it takes part in all that moves.
+  // Sending keeps the first device busy, too, if it takes part in all transfers.
   Move RestMove() const { return step_.calls_.beside ? kWaitedBack : kBack; }
 
   Term EndingWith(Part queue) const {
@@ -210,8 +208,8 @@ class RelaxedStep::Walk {
     return term;
   }
 
-  // All that the first device communicates behind the forward pass, and one task behind that: the
-  // loss is put together before weights are synchronised, behind which there are updates.
+  // All communication of the first device after the forward pass, and one task after that: the loss
+  // is gathered before weights are synchronised, and updates follow.
   Term EndingBehindForward() const {
     const int end = step_.calls_.end;
     Term term = TermOf({false, true, end});
@@ -230,7 +228,7 @@ class RelaxedStep::Walk {
     return term;
   }
 
-  // Which waits for the gradients of the first call's weights.
+  // A single message, which waits for the gradients of the first call's weights.
   Term EndingWithOneMessage() const {
     Term term = TermOf({true, true, step_.trained_});
     for (int call = 0; call < num_calls_; ++call) {
@@ -240,7 +238,7 @@ class RelaxedStep::Walk {
     return term;
   }
 
-  // And the last synchronisation and update.
+  // The path with the last synchronisation and update.
   Term EndingWithPath() const {
     double best_us = kNever;
     State best = {true, true, step_.calls_.end};
@@ -305,7 +303,7 @@ class RelaxedStep::Walk {
   const Messages messages_;
   const int num_calls_;
   std::vector<double> us_;  // per state
-  std::vector<Arc> arcs_;   // that it is reached by
+  std::vector<Arc> arcs_;   // per state: the arc that reaches it
   mutable std::vector<int> longest_;
 };
 

@@ -10,11 +10,11 @@
 namespace isomer {
 namespace {
 
-// Of what is computed, against what is communicated: of the backward pass, of both passes.
+// Fractions of compute against communication: of the backward pass, of both passes.
 constexpr double kPathParts[] = {1, 0.5, 0};
 constexpr double kBackwardParts[] = {1, 0.5, 0};
 constexpr double kQueueParts[] = {0.25, 0.5, 0.75};
-// Of mappings, for a mixture.
+// Mappings per mixture.
 constexpr int kSolutions = 8;
 
 }  // namespace
@@ -52,7 +52,7 @@ absl::Status StepSums::FindCalls(int64_t devices) {
   return absl::OkStatus();
 }
 
-// Empty: it is one of its own.
+// Empty: an operator of its own.
 const std::string& StepSums::OperatorOf(int call) const {
   static const std::string none;
   const auto found = operators_.find(compute_.nodes[call].id);
@@ -95,7 +95,7 @@ double StepSums::CountAssignments() const {
   return count;
 }
 
-// Of the choices of `calls` from place `at` on, where those before it have theirs.
+// Number of assignments of `calls` from position `at` on, given the choices before.
 double StepSums::CountFrom(size_t at, const std::vector<int>& calls,
                            std::vector<int>* choices) const {
   if (at == calls.size()) return 1;
@@ -109,7 +109,7 @@ double StepSums::CountFrom(size_t at, const std::vector<int>& calls,
   return count;
 }
 
-// The path with most to compute at least.
+// The path with the greatest minimum of compute.
 std::vector<bool> StepSums::HeaviestPath() const {
   const size_t n = parts_.size();
   std::vector<double> us(n, 0);
@@ -149,8 +149,8 @@ void StepSums::AddPath(double part, const std::vector<bool>& on_path) {
   Finish(std::move(problem));
 }
 
-// `part` of what is computed, the rest of what is communicated; with `after_forward`, all of the
-// forward pass, behind which both of the backward pass come.
+// Weighs compute by `part` and communication by the rest; with `after_forward`, all of the forward
+// pass, then both of the backward pass.
 void StepSums::AddQueues(double part, bool after_forward) {
   PairwiseProblem problem;
   std::set<std::pair<int, int>> moved;
@@ -163,7 +163,7 @@ void StepSums::AddQueues(double part, bool after_forward) {
                                       (1 - part) * (p.sync_us + halo_us)));
     }
     problem.us.push_back(std::move(us));
-    // What several calls need of a value may be brought there once.
+    // A value that several calls need may be transferred once.
     std::set<int> producers;
     for (const auto& operand : compute_.nodes[n].operands) {
       if (operand.producer < 0 || !moved.insert({operand.producer, operand.output}).second) {
@@ -177,7 +177,7 @@ void StepSums::AddQueues(double part, bool after_forward) {
   Finish(std::move(problem));
 }
 
-// The first edge from `producer` to the call, or its way back, times `weight`.
+// Adds the first edge from `producer` to the call, or its backward transfer, times `weight`.
 void StepSums::AddEdge(size_t call, int producer, double weight, bool way_back,
                        PairwiseProblem* problem) {
   const auto& operands = compute_.nodes[call].operands;
@@ -199,7 +199,7 @@ void StepSums::AddEdge(size_t call, int producer, double weight, bool way_back,
 void StepSums::AddRelaxed(const std::vector<int>& to_beat, double enough_us) {
   const RelaxedStep step(bounded_calls_, &edges_, &tables_);
   std::vector<int> choices;
-  bool are_known = true;  // to the tables
+  bool are_known = true;  // all choices are in the tables
   for (int at : place_) {
     choices.push_back(to_beat[at]);
     are_known &= to_beat[at] < static_cast<int>(parts_[at]->size());

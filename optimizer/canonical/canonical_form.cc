@@ -12,14 +12,14 @@
 namespace isomer {
 namespace {
 
-// Calls that are looked at as one operator at most, and those before the last in which they are
-// looked for: at each step further from it there are calls that lead to the tensor itself.
+// Most calls fused into one operator; and most ancestors of its last call among which they are
+// sought, which include calls that only lead to the tensor itself.
 constexpr size_t kMostCalls = 16, kMostBehind = 64;
-// Tensors that such calls take, at most, besides numbers.
+// Most operands of such calls, besides numbers.
 constexpr size_t kMostOperands = 3;
 
-// An operator of which operand 0 is a tensor of the output's type, and what calls that are it have
-// among them.
+// An operator whose operand 0 has the output's type, and the kinds that its decomposition must
+// contain.
 struct Definition {
   OpKind kind;
   std::vector<OpKind> parts;
@@ -36,11 +36,11 @@ const std::vector<Definition>& Definitions() {
   return *definitions;
 }
 
-// Some calls, of the first of the tensors that they take.
+// A candidate subgraph, as a function of the first of its operands.
 struct Region {
-  std::vector<NodeId> nodes;  // in topological order; the last makes the output
+  std::vector<NodeId> nodes;  // in topological order; the last computes the output
   std::vector<TensorRef> inputs;
-  std::vector<NodeId> constant;  // of the nodes, those of constants alone
+  std::vector<NodeId> constant;  // those of the nodes that depend on constants only
 };
 
 class DefinitionFinder {
@@ -58,7 +58,7 @@ class DefinitionFinder {
     }
   }
 
-  // Later calls first, which have earlier ones in them.
+  // Later calls first, as their regions include earlier ones.
   void Run() {
     const std::vector<NodeId> order = graph_.TopologicalOrder();
     place_.assign(graph_.num_nodes(), 0);
@@ -76,7 +76,7 @@ class DefinitionFinder {
   }
 
  private:
-  // All that end in `root`, the largest first.
+  // All regions that end in `root`, largest first.
   std::vector<Region> RegionsOf(NodeId root) const {
     std::vector<NodeId> behind = {root};
     for (size_t n = 0; n < behind.size(); ++n) {
@@ -105,8 +105,7 @@ class DefinitionFinder {
     return regions;
   }
 
-  // Those of the calls that depend on `x`, if they are more than one and nobody else uses what they
-  // make on the way to the last.
+  // The calls that depend on `x`, if there are several and only the last has other users.
   std::optional<Region> RegionBetween(TensorRef x, const std::vector<NodeId>& calls) const {
     Region region;
     region.inputs = {x};
@@ -152,7 +151,7 @@ class DefinitionFinder {
     }
   }
 
-  // A call that arranges constants, such as a table of angles of which both halves are one.
+  // Whether the call only rearranges constants, such as a table of angles whose halves are equal.
   bool IsOfConstants(NodeId id) const {
     const Node& node = graph_.node(id);
     return IsLayout(node.op.kind()) &&
@@ -200,7 +199,7 @@ class DefinitionFinder {
 
   static constexpr size_t kMostNumbers = 6;
 
-  // That the calls take, or scale by; none where these are too many to try.
+  // Numbers that the region uses, or scales by; empty if they are too many to try.
   std::set<double> NumbersOf(const Region& region, const std::map<int, double>& numbers) const {
     std::set<double> known;
     for (const auto& [input, number] : numbers) known.insert(number);
@@ -211,7 +210,7 @@ class DefinitionFinder {
     return known.size() > kMostNumbers ? std::set<double>() : known;
   }
 
-  // With the numbers that the calls have, and the axes that they work along.
+  // Candidate operators, with the region's numbers and axes as attributes.
   std::vector<Operator> OperatorsOf(OpKind kind, const Region& region,
                                     const std::map<int, double>& numbers) const {
     if (kind == OpKind::kSwish) return {Operator(kind)};
@@ -220,7 +219,7 @@ class DefinitionFinder {
     }
     std::vector<Operator> operators;
     if (kind == OpKind::kGeluTanh) {
-      // Which of the numbers is which, the proof knows.
+      // The proof decides which number is which attribute.
       const std::set<double> known = NumbersOf(region, numbers);
       for (double slope : known) {
         for (double cubic : known)
@@ -242,8 +241,7 @@ class DefinitionFinder {
     return operators;
   }
 
-  // The call that makes `x`, if it is of that kind and may be part of an operator that ends in
-  // another.
+  // The call that computes `x`, if it is of that kind and may be part of a larger operator.
   const Node* InnerCall(OpKind kind, TensorRef x) const {
     const Node& node = graph_.node(x.node);
     const bool is_inner = node.op.kind() == kind && users_[x.node.value].size() == 1 &&
@@ -252,7 +250,7 @@ class DefinitionFinder {
     return is_inner ? &node : nullptr;
   }
 
-  // x, of which `x` is a multiple, into whose factor it goes.
+  // Strips scalings off `x`, multiplying `factor` by theirs.
   TensorRef WithoutScales(TensorRef x, double* factor, std::vector<NodeId>* calls) const {
     while (const Node* scale = InnerCall(OpKind::kScale, x)) {
       *factor *= scale->op.Number("factor");
@@ -262,8 +260,8 @@ class DefinitionFinder {
     return x;
   }
 
-  // matmul(softmax(scale(matmul(q, k')) + mask), v), of which q and k' may be scaled instead, the
-  // scores capped by tanh, and nothing added.
+  // matmul(softmax(scale(matmul(q, k')) + mask), v); the scale may be on q and k' instead, the
+  // scores may be capped by tanh, the mask is optional.
   bool StateAttention(NodeId root) {
     const Node& last = graph_.node(root);
     Region region;
@@ -317,8 +315,8 @@ class DefinitionFinder {
     return false;
   }
 
-  // A product of each row with the matrix that it looks up, which is copied for it: by that index
-  // alone. The row is a column on the right, or a row on the left.
+  // A product of each row with a matrix that it looks up, which copies the matrix per row: by the
+  // index alone. The row is a column on the right, or a row on the left.
   bool StateGatherMatMul(NodeId root) {
     const Node& product = graph_.node(root);
     for (const int matrix : {0, 1}) {
@@ -359,8 +357,8 @@ class DefinitionFinder {
     return false;
   }
 
-  // Keys and values that are repeated for the query heads that share them need not be: attention
-  // does that itself.
+  // Removes the repetition of keys and values for the query heads that share them: attention does
+  // that itself.
   void StateSharedKeys(NodeId attention) {
     const Node& node = graph_.node(attention);
     Region region;
@@ -386,7 +384,7 @@ class DefinitionFinder {
     State(region, node.op, inputs);
   }
 
-  // Whether it is `op` of `inputs`, and now is that.
+  // Replaces the region by `op` of `inputs` if that is proved; returns whether it was.
   bool State(const Region& region, const Operator& op, const std::vector<TensorRef>& inputs) {
     DerivationStep step;
     step.nodes = region.nodes;
@@ -408,11 +406,11 @@ class DefinitionFinder {
   const std::vector<std::vector<Graph::Use>> users_;
   StatedRewriter& rewriter_;
   std::vector<bool> is_output_;
-  std::vector<int> place_;  // in the topological order
-  std::set<NodeId> taken_;  // that a step replaces
+  std::vector<int> place_;  // per node: position in the topological order
+  std::set<NodeId> taken_;  // nodes replaced by a step
 };
 
-// Calls that no output needs are left out. `ids`: per node that is kept, its id before.
+// Removes calls that no output needs. `ids`: per remaining node, its previous id.
 Graph WithoutDead(const Graph& graph, std::vector<NodeId>* ids) {
   std::vector<Node> nodes;
   std::vector<NodeId> places(graph.num_nodes());

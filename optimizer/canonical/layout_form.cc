@@ -14,14 +14,14 @@ namespace {
 
 using Keeps = std::function<bool(const std::string&)>;
 
-// A tensor, as a map of one that no call of layout made.
+// A tensor, as an index map of the base that no layout call made.
 struct Laid {
   TensorRef base;
   Places places;
-  std::vector<NodeId> calls;  // between the two
+  std::vector<NodeId> calls;  // from the base to the tensor
 };
 
-// `outer`, which is of a tensor that is `inner`, as a map of what that is of.
+// Composes `outer` with `inner`, the map of its base.
 std::optional<Places> Composed(const Places& inner, const Places& outer) {
   std::optional<Places> places = inner;
   for (const LayoutCall& call : CallsOf(outer)) {
@@ -36,7 +36,7 @@ class LayoutPass {
   LayoutPass(const Keeps& keeps, StatedRewriter* rewriter)
       : keeps_(keeps), rewriter_(*rewriter), graph_(rewriter->graph()) {}
 
-  // Calls that deal with each row alike deal with rows as these were before a chain.
+  // Moves row-wise calls before layout chains, to the original order of rows.
   void MoveRows() {
     for (NodeId id : graph_.TopologicalOrder()) {
       if (!MayBeChain(id) && !MoveGather(id)) MoveRowsOf(id);
@@ -84,7 +84,7 @@ class LayoutPass {
   bool IsInChain(TensorRef tensor) const { return LaidOf(tensor).base != tensor; }
   const Laid& LaidOf(TensorRef tensor) const { return laid_.at(tensor); }
 
-  // After the calls before it.
+  // REQUIRES: earlier calls are recorded.
   void NoteLaid(NodeId id) {
     const Node& node = graph_.node(id);
     for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
@@ -104,7 +104,7 @@ class LayoutPass {
     }
   }
 
-  // What lies in one part of a Concat is of that part.
+  // Replaces a selection within one operand of a Concat by a selection of that operand.
   void LookIntoConcat(Laid* laid) const {
     const Node& concat = graph_.node(laid->base.node);
     if (concat.op.kind() != OpKind::kConcat || keeps_(concat.name)) return;
@@ -136,7 +136,7 @@ class LayoutPass {
     }
   }
 
-  // Parts of one tensor that are put together in their order are one part of it.
+  // A Concat of consecutive parts of one tensor is one part of it.
   void JoinParts(NodeId id, Laid* laid) const {
     const Node& concat = graph_.node(id);
     const Laid& head = LaidOf(concat.inputs[0]);
@@ -197,7 +197,7 @@ class LayoutPass {
     }
   }
 
-  // Calls of a step that are being put together; equal ones are one.
+  // The calls of a step under construction; equal ones are shared.
   struct Target {
     NodeId first;
     std::vector<AddedCall> calls;
@@ -222,7 +222,7 @@ class LayoutPass {
   };
 
   bool Try(std::vector<NodeId> nodes, Target target, std::vector<Replacement> replaced) {
-    // Each after what it takes.
+    // Topological order.
     const std::vector<NodeId> order = graph_.TopologicalOrder();
     std::vector<int> place(graph_.num_nodes(), 0);
     for (size_t i = 0; i < order.size(); ++i) place[order[i].value] = static_cast<int>(i);
@@ -237,7 +237,7 @@ class LayoutPass {
     return true;
   }
 
-  // Operands besides that of the rows say the same to each of them.
+  // Whether operands other than the rows' are equal for all rows.
   bool SaysTheSameToRows(const Node& node, size_t rows) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (i == rows) continue;
@@ -250,8 +250,8 @@ class LayoutPass {
     return true;
   }
 
-  // A look-up along a dim takes its tensor with dims in the order that they had: x[:, i, j] is
-  // written with the dims that are looked up in front.
+  // Moves a look-up before the transposition of its tensor: x[:, i, j] is exported with the
+  // looked-up dims in front.
   bool MoveGather(NodeId id) {
     const Node node = graph_.node(id);
     if (node.op.kind() != OpKind::kGather || keeps_(node.name) || !IsInChain(node.inputs[0]) ||
@@ -260,7 +260,7 @@ class LayoutPass {
     }
     const auto& [base, places, calls] = LaidOf(node.inputs[0]);
     const int rank = static_cast<int>(places.dims.size());
-    std::vector<int64_t> order;  // of the operand's dims, by their places in the base
+    std::vector<int64_t> order;  // of the operand's dims in the base
     for (int i = 0; i < rank; ++i) {
       if (places.dims[i].empty()) return false;
       order.push_back(i);

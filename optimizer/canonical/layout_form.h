@@ -1,10 +1,10 @@
-// A graph with few calls of layout: chains of reshapes, transpositions and selections put together,
-// and products and sums in the order that rows had before, where that lets chains meet.
+// Minimises layout calls: chains of reshapes, transpositions and selections are fused, and matrix
+// products and sums compute their rows in the original order where that lets chains meet.
 //
-//   nn.MultiheadAttention computes in [position, sample, feature], whatever it is given, and packs
-//   queries, keys and values in one product, which it takes apart in five dims. What a search can
-//   make of that is little. As one map (places.h) it is a split of the product and, of each part,
-//   a reshape and a transposition.
+//   nn.MultiheadAttention computes in [position, sample, feature], whatever its input, and packs
+//   queries, keys and values in one product, which it takes apart in five dims. A search finds
+//   little in that. As one map (places.h) it is a split of the product and, of each part, a
+//   reshape and a transposition.
 #ifndef ISOMER_OPTIMIZER_CANONICAL_LAYOUT_FORM_H_
 #define ISOMER_OPTIMIZER_CANONICAL_LAYOUT_FORM_H_
 
@@ -15,8 +15,8 @@
 
 namespace isomer {
 
-// `keeps`: names of operators that must stay as they are.
-// REQUIRES: the types of the rewriter's graph are sequential.
+// `keeps`: names of operators that must stay. REQUIRES: the types of the rewriter's graph are
+// sequential.
 void PutLayoutsTogether(const std::function<bool(const std::string& name)>& keeps,
                         StatedRewriter* rewriter);
 

@@ -9,8 +9,8 @@
 namespace isomer {
 namespace {
 
-// Adds an atom to a dim, joined with the one before if they are one piece of the base. Atoms of one
-// element are none.
+// Adds an atom to a dim, merged with the previous one if both are one piece of the base. Atoms of
+// size 1 are dropped.
 void Append(Atom atom, std::vector<Atom>* dim) {
   if (atom.size == 1) return;
   if (!dim->empty() && dim->back().dim == atom.dim &&
@@ -22,7 +22,7 @@ void Append(Atom atom, std::vector<Atom>* dim) {
 }
 
 std::optional<Places> Reshaped(Places places, const std::vector<int64_t>& sizes) {
-  std::vector<Atom> atoms;  // the next one last
+  std::vector<Atom> atoms;  // reversed: the next one last
   for (const std::vector<Atom>& dim : places.dims)
     atoms.insert(atoms.end(), dim.begin(), dim.end());
   std::reverse(atoms.begin(), atoms.end());
@@ -49,7 +49,8 @@ std::optional<Places> Reshaped(Places places, const std::vector<int64_t>& sizes)
   return places;
 }
 
-// Elements `first` to `first + size` of a dim, if they are one of pieces of that size.
+// Restricts a dim to elements [first, first + size), if these are one of its pieces of that size;
+// returns whether it did.
 bool Select(int64_t first, int64_t size, int dim, Places* places) {
   std::vector<Atom>& atoms = places->dims[dim];
   if (first % size != 0) return false;
@@ -69,7 +70,7 @@ bool Select(int64_t first, int64_t size, int dim, Places* places) {
   return true;
 }
 
-// Atoms in the order of the base, each with the dim and place that it has in `places`.
+// Atoms in the order of the base, each with its dim and position in `places`.
 std::vector<Atom> InOrderOfBase(const std::vector<std::vector<Atom>>& dims) {
   std::vector<Atom> atoms;
   for (const std::vector<Atom>& dim : dims) atoms.insert(atoms.end(), dim.begin(), dim.end());
@@ -79,14 +80,14 @@ std::vector<Atom> InOrderOfBase(const std::vector<std::vector<Atom>>& dims) {
   return atoms;
 }
 
-// The dims of the base cut where atoms leave a gap that no split of a whole dim skips: `places` are
-// then of a base with these dims.
+// Splits dims of the base at gaps between atoms that no split of an unsplit dim skips: `places`
+// over these dims.
 Places WithGapsApart(const Places& places) {
   Places cut;
   std::map<std::pair<int, int64_t>, int> piece_of;  // by dim of the base and stride in it
   const std::vector<Atom> atoms = InOrderOfBase(places.dims);
   for (int d = 0; d < static_cast<int>(places.base.size()); ++d) {
-    std::vector<int64_t> strides;  // where a piece ends: of atoms, and of gaps
+    std::vector<int64_t> strides;  // ends of pieces: of atoms, and of gaps
     int64_t above = places.base[d];
     bool has_gap = false;
     for (const Atom& atom : atoms) {

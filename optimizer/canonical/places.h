@@ -1,9 +1,9 @@
-// Where the elements of a tensor, which calls of layout made, are in the tensor that they began
-// with.
+// The index map from the elements of a tensor made by layout calls to the tensor that they started
+// from.
 //
-// However many reshapes, transpositions and selections lie between, it is one map: each dim of the
-// tensor is made of atoms, pieces of the dims that they come from. So chains that an exporter wrote
-// by the letter of a network's code can be written as few calls.
+// Any chain of reshapes, transpositions and selections is one map: each dim of the result is a
+// product of atoms, pieces of the base's dims. So long chains from an exporter can be replaced by
+// few calls.
 #ifndef ISOMER_OPTIMIZER_CANONICAL_PLACES_H_
 #define ISOMER_OPTIMIZER_CANONICAL_PLACES_H_
 
@@ -15,7 +15,7 @@
 
 namespace isomer {
 
-// An atom at index i is at stride * i of dim `dim` of the base.
+// Index i of an atom is at stride * i of dim `dim` of the base.
 struct Atom {
   int dim;
   int64_t stride, size;
@@ -23,35 +23,35 @@ struct Atom {
 };
 
 struct Places {
-  std::vector<int64_t> base;            // sizes of the tensor that it comes from
-  std::vector<int64_t> first;           // where in it the first element is
-  std::vector<std::vector<Atom>> dims;  // per dim of the tensor, outer atoms first
+  std::vector<int64_t> base;            // sizes of the base tensor
+  std::vector<int64_t> first;           // base index of the first element
+  std::vector<std::vector<Atom>> dims;  // per dim of the result, outer atoms first
   friend bool operator==(const Places&, const Places&) = default;
 
-  // The tensor as it is.
+  // The identity.
   static Places Of(const std::vector<int64_t>& sizes);
   std::vector<int64_t> Sizes() const;
   bool IsIdentity() const { return *this == Of(base); }
 };
 
-// Those of output `output` of a Transpose, Reshape or Split of such a tensor. None: of another
-// operator, and where an atom would be cut between its pieces.
+// The map after output `output` of a Transpose, Reshape or Split. nullopt: of another operator, or
+// where an atom would be cut between its pieces.
 std::optional<Places> PlacesAfter(const Operator& op, int output, const Places& places);
 
-// One of some calls, each of which takes output `output` of the one before.
+// A call on output `output` of the call before it.
 struct LayoutCall {
   Operator op;
   int output = 0;
 };
 
-// Few calls that make it of the base: of what selects, the split first, at the base's own dims if
-// it can be, so that queries, keys and values of one product are outputs of one split; then a
-// reshape, a transposition and a reshape.
-// REQUIRES: PlacesAfter made it of Of(..).
+// A short chain of calls that computes the map: selections first, as one split at the base's own
+// dims if possible, so that queries, keys and values of one product are outputs of one split; then
+// a reshape, a transposition and a reshape. REQUIRES: PlacesAfter made it of Of(..).
 std::vector<LayoutCall> CallsOf(const Places& places);
 
-// As two maps: `rows`, which brings all dims but the last into the order, and as far as possible
-// the dims, that they have in the base, and `rest`, of what `rows` makes to `places`.
+// A factorisation into `rows`, which brings all dims but the last into the order and, as far as
+// possible, the shape that they have in the base, and `rest`, from the result of `rows` to
+// `places`.
 struct RowsApart {
   Places rows, rest;
 };

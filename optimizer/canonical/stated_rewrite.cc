@@ -31,7 +31,7 @@ std::string TextOf(const ConcreteSide& side) {
 
 bool StatedRewriter::Try(DerivationStep step, const std::vector<std::string>& names) {
   const NodeId first = next_id();
-  std::vector<std::vector<TensorType>> types;  // per call, of its outputs
+  std::vector<std::vector<TensorType>> types;  // per call: types of its outputs
   const auto type = [&](TensorRef tensor) {
     return tensor.node < first ? graph_.type(tensor)
                                : types[tensor.node.value - first.value][tensor.output];

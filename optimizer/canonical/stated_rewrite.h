@@ -1,4 +1,4 @@
-// Rewrites of a graph that are stated, call by call, and made if they are shown.
+// Rewrites of a graph without rules: each is stated and applied if it is proved.
 #ifndef ISOMER_OPTIMIZER_CANONICAL_STATED_REWRITE_H_
 #define ISOMER_OPTIMIZER_CANONICAL_STATED_REWRITE_H_
 
@@ -13,23 +13,23 @@
 
 namespace isomer {
 
-// Whether the sides have equal outputs. `numbers`: inputs that are constants of one number.
+// Whether the sides have equal outputs. `numbers`: inputs that are scalar constants.
 using AreEqual = std::function<bool(const ConcreteSide& source, const ConcreteSide& target,
                                     const std::map<int, double>& numbers)>;
 
-// A graph that grows by steps without a rule (DerivationStep). What a step replaces stays, unused.
+// A graph under steps without rules (DerivationStep). Replaced nodes stay, unused.
 class StatedRewriter {
  public:
-  // `numbers_of`: has the values of constants.
+  // `numbers_of`: provides the values of constants.
   StatedRewriter(const Model& numbers_of, Graph graph, const AreEqual& equal)
       : model_(&numbers_of), graph_(std::move(graph)), equal_(&equal) {}
 
   const Graph& graph() const { return graph_; }
   NodeId next_id() const { return NodeId{graph_.num_nodes()}; }
 
-  // Puts `step.calls` in the place of `step.nodes` where these may be: if the types are those of
-  // what is replaced, and `equal` says so. The calls get `names`.
-  // REQUIRES: the step's nodes are in topological order; ids of the calls are from next_id() on.
+  // Replaces `step.nodes` by `step.calls`, named `names`, if types agree and `equal` proves it;
+  // returns whether it did. REQUIRES: the step's nodes are in topological order; ids of the calls
+  // start at next_id().
   bool Try(DerivationStep step, const std::vector<std::string>& names);
 
   std::vector<DerivationStep> TakeSteps() { return std::move(steps_); }
@@ -41,7 +41,7 @@ class StatedRewriter {
   Graph graph_;
   const AreEqual* equal_;
   std::vector<DerivationStep> steps_;
-  std::map<std::string, bool> known_;  // layers are alike
+  std::map<std::string, bool> known_;  // memo: layers repeat
 };
 
 }  // namespace isomer

@@ -9,31 +9,31 @@ namespace {
 
 struct Protocol {
   const char* name;
-  double base_us;                              // beyond the launch of a kernel
-  double hop;                                  // of a step: times the latency of its level
-  double node_efficiency, network_efficiency;  // of the links' rates
+  double base_us;                              // besides the kernel launch
+  double hop;                                  // per step, in latencies of its level
+  double node_efficiency, network_efficiency;  // fraction of the links' bandwidth
 };
 
-// After the tables of NCCL's src/graph/tuning.cc (base latencies, NVLink and network hops, shares
-// of the bandwidth), for levels whose latency is that of a send. Simple reaches 80 % of NVLink: 8 x
-// A100 and 8 x H100 without NVLink SHARP show 235 and 365 of 300 and 450 GB/s.
+// From the tables of NCCL's src/graph/tuning.cc (base latencies, NVLink and network hops, bandwidth
+// fractions), for levels whose latency is that of a send. Simple reaches 80 % of NVLink: 8 x A100
+// and 8 x H100 without NVLink SHARP measure 235 and 365 of 300 and 450 GB/s.
 constexpr Protocol kNccl[] = {{"LL", kNcclStartUs, 0.45, 0.25, 0.25},
                               {"LL128", 14, 1, 0.736, 0.85},
                               {"Simple", 8.4, 2.3, 0.8, 0.92}};
 constexpr Protocol kPlain[] = {{"", 0, 1, 1, 1}};
 
-// All-reduces in the switch (NVLink SHARP), by the size of chunks: fitted to the published bus
-// bandwidths of 8 x H200 (bench/README.md), whence the share of a link's rate.
+// In-switch all-reduces (NVLink SHARP), by chunk size: bandwidth fractions fitted to the published
+// bus bandwidths of 8 x H200 (bench/README.md).
 constexpr Protocol kSwitch[] = {
     {"Simple", 13.5, 1, 0.333, 0}, {"Simple", 34.8, 1, 0.537, 0}, {"Simple", 65.2, 1, 0.602, 0}};
 
-constexpr double kTreeEfficiency = 0.9;  // NCCL's, of a ring's
+constexpr double kTreeEfficiency = 0.9;  // NCCL's, relative to a ring
 
 double Log2(int64_t n) { return std::ceil(std::log2(static_cast<double>(n))); }
 
 }  // namespace
 
-// Finds the lines of one kind of collective over one shape of groups.
+// Computes the lines of one kind of collective for one group shape.
 class CollectiveLines {
  public:
   CollectiveLines(const CollectiveCost& cost, Collective kind, const GroupShape& shape)
@@ -43,7 +43,7 @@ class CollectiveLines {
         shape_(shape),
         g_(static_cast<double>(shape.size)) {}
 
-  // None is beaten by another in both latency and bandwidth; least latency first.
+  // The Pareto-optimal lines in latency and bandwidth; least latency first.
   std::vector<CollectiveLine> Run() {
     const bool nccl = cost_.nccl_;
     for (const Protocol& p : nccl ? absl::MakeSpan(kNccl) : absl::MakeSpan(kPlain)) AddAll(p);
@@ -64,7 +64,7 @@ class CollectiveLines {
   int num_levels() const { return static_cast<int>(shape_.levels.size()); }
   double Units(int l) const { return static_cast<double>(shape_.levels[l].units); }
   bool Spans(int l) const { return shape_.levels[l].units > 1; }
-  // Members of a unit of level l, and of one of the level below.
+  // Group members per unit of level l, and per unit of the level below.
   double MembersAbove(int l) const {
     return l + 1 < num_levels() ? static_cast<double>(shape_.levels[l + 1].members) : g_;
   }
@@ -82,7 +82,7 @@ class CollectiveLines {
     return false;
   }
 
-  // The time of a byte that each unit of the level below sends over its links of level l.
+  // Time per byte that each unit of the level below sends over its links of level l.
   double UsPerByte(int l, const Protocol& p) const {
     const auto& level = cost_.levels_[l];
     const double efficiency = level.network ? p.network_efficiency : p.node_efficiency;
@@ -116,10 +116,10 @@ class CollectiveLines {
     Add(1, p, steps_us, us_per_byte, "ring");
   }
 
-  // Of a link in common, the units' sum counts, and a tree of m units has m - 1 edges.
+  // On a shared link the units' bytes add up, and a tree of m units has m - 1 edges.
   double EdgesPerUnit(int l) const { return cost_.levels_[l].shared ? LevelVolume(l) : 1; }
 
-  // What a unit sends in one pass of an algorithm that works through the levels.
+  // Fraction of the bytes that a unit sends in one pass of a level-by-level algorithm.
   double LevelVolume(int l) const { return (Units(l) - 1) / Units(l); }
 
   void Tree(const Protocol& p) {
@@ -127,7 +127,8 @@ class CollectiveLines {
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
       if (!Spans(l)) continue;
-      // NCCL's trees are chains within a node, and gather and scatter with one device a node only.
+      // NCCL's trees are chains within a node; they gather and scatter only with one device per
+      // node.
       const bool chain = cost_.nccl_ && !cost_.levels_[l].network;
       if (part && chain) return;
       double volume = part ? LevelVolume(l) : EdgesPerUnit(l);
@@ -152,7 +153,7 @@ class CollectiveLines {
     Add(Passes() * (NumSpanned() - 1) + 1, p, steps_us, us_per_byte, "hierarchical");
   }
 
-  // The switches of a level add up; levels without such are a tree, pipelined with it.
+  // The switches of a level reduce; levels without are a tree, pipelined with it.
   void Switch(const Protocol& p) {
     const Protocol& outer = cost_.nccl_ ? kNccl[2] : p;
     double steps_us = 0, us_per_byte = 0;
@@ -168,7 +169,7 @@ class CollectiveLines {
     Add(1, p, steps_us, us_per_byte, "switch");
   }
 
-  // Everyone sends to everyone. A member's bytes for members of other units leave its unit.
+  // Each member sends to each other; bytes for members of other units leave its unit.
   void Pairwise(const Protocol& p) {
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
@@ -240,7 +241,7 @@ CollectiveCost::CollectiveCost(const Machine& machine)
     : nccl_(machine.nccl),
       pairs_at_once_(static_cast<double>(machine.messages_at_once())),
       launch_us_(machine.launch_us()) {
-  // On the way out of inner levels that are `through`: the slowest link, and all latencies.
+  // Outgoing through inner levels that are `through`: the slowest link, and all latencies.
   double slowest = std::numeric_limits<double>::infinity(), latency_us = 0;
   for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
     const Machine::Level& level = machine.levels[l];
@@ -250,7 +251,7 @@ CollectiveCost::CollectiveCost(const Machine& machine)
                        level.shared, level.through, level.reduces,
                        l + 1 == static_cast<int>(machine.levels.size())});
     if (!level.through) continue;
-    // What comes in takes the shared link as well as what goes out.
+    // A shared link carries incoming and outgoing bytes.
     slowest = std::min(slowest, level.shared ? rate / 2 : rate);
     latency_us += (level.shared ? 2 : 1) * level.latency_us;
   }

@@ -1,8 +1,7 @@
-// What collectives cost on a machine: alpha-beta costs of the algorithms that NCCL has, of which
-// the cheapest counts.
+// Alpha-beta costs of collectives on a machine: the cheapest of NCCL's algorithms.
 //
-// A group is seen through the levels of the machine: at level l, m units of the level below belong
-// to the group, with k members each. Of N bytes, a unit sends over its links of that level
+// A group of g devices is seen through the levels of the machine: at level l, m units of the level
+// below belong to it, with k members each. Of N bytes, a unit sends over its links of that level
 //
 //                    all-gather, reduce-scatter      all-reduce          steps of a pass
 //   ring             (g-1)/g N                       twice that          g - 1
@@ -11,19 +10,18 @@
 //   switch reduces   -                               N                   2
 //
 // (Thakur, Rabenseifner, Gropp 2005; Sanders, Speck, Traeff 2009 on double binary trees;
-// nccl-tests, doc/PERFORMANCE.md; NVLink SHARP). The link of a unit is shared with sibling groups:
-// the other devices of the unit are taken to be busy with the same collective, so that a group has
-// the share k/u of it if k of its u devices are members; of a link that several units share,
-// likewise. Sums over levels are pipelined but for the hierarchical algorithm, which is several
-// calls.
+// nccl-tests, doc/PERFORMANCE.md; NVLink SHARP). A unit's link is shared with sibling groups: its
+// other devices are assumed to run the same collective, so that a group has the share k/u of the
+// link if k of the unit's u devices are members; likewise for a link that several units share.
+// Levels are pipelined, except in the hierarchical algorithm, which is several calls.
 //
-// NCCL sends by one of three protocols: LL, with flags in every 8 bytes: quick, at a quarter of the
-// bandwidth; LL128, flags in every 128 bytes; Simple, with a synchronisation for each chunk. Each
-// has its latencies and its share of the links' rate. In a machine that is not `nccl`, messages
-// take the latency of the level and its whole rate.
+// NCCL has three protocols: LL, with flags in every 8 bytes, low latency at a quarter of the
+// bandwidth; LL128, flags in every 128 bytes; Simple, with a synchronisation per chunk. Each has
+// its latencies and its fraction of the links' bandwidth. On a machine that is not `nccl`, messages
+// take the latency and the full bandwidth of the level.
 //
-// Every cost is the least of lines alpha + beta * bytes: it grows with bytes, and it is a function
-// of the group's shape only, never of the order of its devices.
+// Every cost is the minimum of lines alpha + beta * bytes: it grows with bytes, and depends on the
+// group's shape only, never on the order of its devices.
 #ifndef ISOMER_OPTIMIZER_COST_COLLECTIVE_COST_H_
 #define ISOMER_OPTIMIZER_COST_COLLECTIVE_COST_H_
 
@@ -40,24 +38,24 @@
 
 namespace isomer {
 
-// One way to carry out a collective.
+// Cost of a collective by one algorithm and protocol.
 struct CollectiveLine {
-  double latency_us = 0;  // of no bytes
+  double latency_us = 0;  // of zero bytes
   double us_per_byte = 0;
   const char* algorithm = "";  // "ring", "tree", "hierarchical", "switch", "pairwise"
   const char* protocol = "";   // "LL", "LL128", "Simple"; "" without NCCL
   double Us(int64_t bytes) const { return latency_us + us_per_byte * static_cast<double>(bytes); }
 };
 
-// What of a group its costs depend on.
+// The properties of a group that costs depend on.
 struct GroupShape {
   struct AtLevel {
-    int64_t units = 1;    // m: most units of the level below that one unit of it holds
-    int64_t members = 1;  // k: least members in one of these
+    int64_t units = 1;    // m: maximum units of the level below in a unit of this level
+    int64_t members = 1;  // k: minimum members in one of these
     friend auto operator<=>(const AtLevel&, const AtLevel&) = default;
   };
   int64_t size = 0;
-  absl::InlinedVector<AtLevel, 6> levels;  // as the machine's
+  absl::InlinedVector<AtLevel, 6> levels;  // one per level of the machine
   friend bool operator<(const GroupShape& a, const GroupShape& b) {
     return a.size != b.size ? a.size < b.size : a.levels < b.levels;
   }
@@ -73,7 +71,7 @@ struct DeviceGroup {
   }
 };
 
-// In time linear in devices if these are sorted. REQUIRES: devices are distinct.
+// Linear in devices if these are sorted. REQUIRES: devices are distinct.
 GroupShape ShapeOf(const Machine& machine, absl::Span<const int32_t> devices);
 
 // Thread-safe.
@@ -81,19 +79,19 @@ class CollectiveCost {
  public:
   explicit CollectiveCost(const Machine& machine);
 
-  // `bytes`: all-reduce, broadcast and reduce: of the buffer; all-gather: of the result;
-  // reduce-scatter and all-to-all: of one device's operand. No devices but one: 0.
+  // Microseconds. `bytes`: the buffer (all-reduce, broadcast, reduce), the result (all-gather), or
+  // one device's operand (reduce-scatter, all-to-all). 0 for a single device.
   double Us(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
-  // The same, without a list of devices but for the first time that a group is asked for.
+  // The same; makes a list of devices only for the first query of a group.
   double Us(Collective kind, int64_t bytes, const DeviceGroup& group) const;
-  // The way that is taken. REQUIRES: two devices or more.
+  // The cheapest line. REQUIRES: two devices or more.
   CollectiveLine Choice(Collective kind, int64_t bytes, absl::Span<const int32_t> devices) const;
 
  private:
   struct AtLevel {
     int64_t count;
-    double bytes_per_us;  // of one device if all of the unit send at once, on all links of the way
-    double latency_us;    // of a message, on all links of the way
+    double bytes_per_us;  // per device if all of the unit send at once, over all links of the path
+    double latency_us;    // per message, over all links of the path
     bool shared, through, reduces, network;
   };
   friend class CollectiveLines;

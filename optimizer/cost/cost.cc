@@ -105,7 +105,7 @@ std::optional<double> CostModel::MeasuredUs(TaskKind kind, int64_t bytes, int64_
                                             int64_t first, int64_t last) const {
   const SizeTable* table = measured_collectives_.Find(kind, count);
   if (table == nullptr) return std::nullopt;
-  // How nodes are joined was not measured.
+  // Links between nodes were not measured.
   const int64_t node = machine_.devices_per_node();
   if (first / node != last / node) return std::nullopt;
   return table->UsOf(bytes);

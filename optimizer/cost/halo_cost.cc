@@ -17,7 +17,7 @@ bool MayHaveHalo(const Sharding& sharding, int operand, const TensorType& type) 
   return false;
 }
 
-// The task that has the operand's piece at `coordinates`. What it reads depends on no other dim.
+// The task with the operand's shard at `coordinates`. Its reads depend on no other dim.
 Sharding::Task TaskAt(const Sharding& sharding, int operand,
                       const std::vector<int64_t>& coordinates) {
   Sharding::Task task;
@@ -39,7 +39,7 @@ HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand
   const std::vector<int64_t> devices = DevicesOf(placement.view, type);
   const int64_t element = BytesPerElement(type.dtype);
   std::map<LinkId, double> bytes_over;
-  std::map<std::pair<int, int64_t>, int> messages;  // per level, at every receiver
+  std::map<std::pair<int, int64_t>, int> messages;  // per level and receiver
   for (int64_t shard = 0; shard < type.NumShards(); ++shard) {
     ShardCoordinates at = CoordinatesOfShard(type, shard);
     const Box box = sharding.OperandBox(TaskAt(sharding, operand, at.dims), operand);

@@ -1,7 +1,7 @@
-// What the halo of an operand costs: the elements that a task reads beside its own piece of an
-// image come from the devices that hold its neighbours (Sharding::OperandBox). They move however
-// the operand came to be where it is, so that this is a part of the call's own time; the backward
-// pass moves the same the other way, and adds it to the owners' gradients.
+// Cost of exchanging an operand's halo: a task also reads elements next to its own shard of an
+// image, which its neighbours have (Sharding::OperandBox). The exchange does not depend on where
+// the operand came from, so it is part of the call's own time; the backward pass sends as much in
+// the other direction, and adds it to the owners' gradients.
 #ifndef ISOMER_OPTIMIZER_COST_HALO_COST_H_
 #define ISOMER_OPTIMIZER_COST_HALO_COST_H_
 
@@ -14,13 +14,13 @@
 namespace isomer {
 
 struct HaloCost {
-  double us = 0;      // of the exchange, one way
-  int64_t bytes = 0;  // of the largest buffer that holds a piece with its halo; 0: there is no halo
+  double us = 0;      // one way
+  int64_t bytes = 0;  // largest buffer of a shard with its halo; 0: no halo
 };
 
-// The halo of operand `operand`, which is placed so. The time is that of one resharding: a launch,
-// the slowest link's bytes, and a latency for every message of the busiest receiver, as the
-// simulator counts them, but for what is packed. Sources are the shards of the same copy.
+// The halo of operand `operand`, placed so. Timed like one resharding: a launch, the bytes of the
+// slowest link, and a latency per message of the busiest receiver, as in the simulator but without
+// packing. Sources are shards of the same replica.
 HaloCost CostOfHalo(const CostModel& cost, const Sharding& sharding, int operand,
                     const Placement& placement);
 

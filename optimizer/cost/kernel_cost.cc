@@ -38,7 +38,7 @@ KernelCost::KernelCost(const Profile* profile) : profile_(profile) {
 
 namespace {
 
-// Products are kernels of their own.
+// Each matrix product is a kernel of its own.
 TaskTime RooflineTime(const Operator& op, const std::vector<bool>& wanted, const Work& work,
                       const Roofline& roofline) {
   const bool two_kernels = wanted.size() >= 2 && wanted[0] && wanted[1] && GradientsAreProducts(op);

@@ -1,5 +1,5 @@
-// What the tasks of one device take: measured where the profile has them, else estimated from
-// measured neighbours, else the roofline of the machine file.
+// Kernel times on one device: measured where the profile has them, else calibrated to measured
+// neighbours, else the machine file's roofline.
 #ifndef ISOMER_OPTIMIZER_COST_KERNEL_COST_H_
 #define ISOMER_OPTIMIZER_COST_KERNEL_COST_H_
 
@@ -23,17 +23,17 @@
 
 namespace isomer {
 
-// Where a time comes from, best first.
+// Origin of a time, best first.
 enum class TimeOrigin { kMeasured, kCalibrated, kRoofline };
 const char* TimeOriginName(TimeOrigin origin);
 
 struct TaskTime {
   double us = 0;
   TimeOrigin origin = TimeOrigin::kRoofline;
-  double beyond_links_us = 0;  // at its end, when others may use its links again
+  double beyond_links_us = 0;  // final part, in which its links are free again
 };
 
-// launch + max(flops / peak, bytes / memory bandwidth).
+// launch + max(flops / peak, bytes / memory bandwidth), in us.
 struct Roofline {
   double launch_us = 0, flops_per_us = 1, memory_bytes_per_us = 1;
   double Us(double flops, double bytes) const;
@@ -44,17 +44,17 @@ class KernelCost {
   // `profile` may be null, and must outlive this.
   explicit KernelCost(const Profile* profile);
 
-  // One task of a call on operands of these types; with `wanted` not empty, the gradients of those
-  // operands.
+  // One task of a call on operands of these types; if `wanted` is not empty, of the gradients of
+  // those operands.
   TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
                     const std::vector<bool>& wanted, const Work& work,
                     const Roofline& roofline) const;
-  // A task of kind fill, accumulate, local or update, of Task::bytes.
+  // A task of kind fill, accumulate, local or update; `bytes` as Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
-  // What so many bytes add to such a task at least, at the best rate that it has at any size.
+  // Minimum us that `bytes` add to such a task, at its best rate over all sizes.
   double LeastElementwiseUs(TaskKind kind, int64_t bytes, const Roofline& roofline) const;
 
-  // What calibrated times were fitted to so far, with the errors on kernels left out.
+  // Calibrations used so far, with their errors on held-out kernels.
   std::vector<Calibration::HeldOut> Calibrations() const;
 
  private:
@@ -63,21 +63,21 @@ class KernelCost {
   std::map<TaskKind, const SizeTable*> tables_;
   mutable std::mutex mutex_;  // guards what follows
   mutable std::map<std::tuple<std::string, double, int64_t>, double> estimates_;
-  mutable std::map<std::string, int> used_;  // estimates by what they were fitted to
+  mutable std::map<std::string, int> used_;  // estimates per calibration
 };
 
-// A profile serves the devices it was measured on: of the cpu backend the cores of this computer
-// (machines whose devices are called cores or CPUs), of others those of the profile's name. The
-// error is one line that names both.
+// Checks that the profile was measured on the machine's devices: a profile of the cpu backend
+// serves machines whose devices are called cores or CPUs, on this computer; others serve devices of
+// the profile's name. The error is one line that names both.
 absl::Status CheckProfileServes(const Profile& profile, const Machine& machine);
 
-// The measured collectives of a profile. Within one node: how nodes are joined was not measured.
+// A profile's measured collectives, within one node: links between nodes were not measured.
 class MeasuredCollectives {
  public:
-  // `communicator`: "threads", "mpi"; "": that of the profile, threads if it has several.
-  // `profile` may be null, and must outlive this.
+  // `communicator`: "threads" or "mpi"; "": the profile's, threads if it has several. `profile` may
+  // be null, and must outlive this.
   explicit MeasuredCollectives(const Profile* profile, const std::string& communicator = "");
-  // Null if this kind was not measured in groups of so many. REQUIRES: IsCommunication(kind).
+  // Null: not measured for this kind and group size. REQUIRES: IsCommunication(kind).
   const SizeTable* Find(TaskKind kind, int64_t group_size) const;
 
  private:

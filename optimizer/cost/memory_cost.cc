@@ -8,7 +8,7 @@
 namespace isomer {
 namespace {
 
-// The workspaces of calls, each looked up once.
+// Memo of calls' workspaces.
 class Workspaces {
  public:
   Workspaces(const Profile* profile, const Graph& graph, const Schedule& schedule, bool cores)
@@ -40,7 +40,7 @@ class Workspaces {
 
  private:
   struct Call {
-    std::vector<bool> wanted;  // none: forward
+    std::vector<bool> wanted;  // empty: forward
     KernelBytes bytes;
   };
 

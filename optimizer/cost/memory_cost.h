@@ -11,15 +11,15 @@
 
 namespace isomer {
 
-// Where a device will have what, and what it takes beside its arena: the most that a library of
-// kernels has of its own.
+// Predicted memory of each device: the plan of its arena, plus the maximum that a kernel library
+// allocates itself.
 struct PredictedMemory {
   MemoryPlan plan;
-  std::vector<int64_t> bytes_per_device;  // all of it
+  std::vector<int64_t> bytes_per_device;  // arena and library
 };
-// Says of every task of the schedule what workspace its kernel has (Task::workspace_bytes), and
-// plans memory with it: what the profile (may be null) has measured, else what workspace.h says for
-// devices that are `cores`.
+// Sets every task's kernel workspace (Task::workspace_bytes), and plans memory with it. Workspaces
+// are those measured by the profile (may be null), else, for devices that are `cores`, those of
+// workspace.h.
 PredictedMemory PredictMemory(const Profile* profile, const Graph& graph, bool cores,
                               int32_t num_queues, Schedule* schedule);
 

@@ -11,10 +11,10 @@
 namespace isomer {
 namespace {
 
-// By level, and for what a device holds itself (place 0): up to level l, place l + 1.
+// By level, cumulative: index 0 is the device itself, l + 1 up to level l.
 using ByLevel = std::array<double, ReshardLevels::kMost + 1>;
 
-// Devices are counted in 32 bits, of which divisions are faster.
+// 32-bit device numbers divide faster.
 struct DeviceAxis {
   int axis;  // of the view
   uint32_t stride, extent;
@@ -43,7 +43,7 @@ class DeviceReshard {
     for (int l = 0; l < levels_.size(); ++l) {
       load_.Carry(l, *std::max_element(over_link_[l].begin(), over_link_[l].end()));
     }
-    // Every element of a piece is asked for once for each copy.
+    // Every element of a piece is requested once per copy.
     const double least_held = *std::min_element(held_.begin(), held_.end());
     const auto askers = static_cast<double>(to_.type.copies * to_.type.partials);
     const double asked = piece_elements_ * askers - least_held;
@@ -52,7 +52,8 @@ class DeviceReshard {
   }
 
  private:
-  // Strides and reaches of the old axes, and units of the machine, are multiples of each other.
+  // Whether strides and reaches of the old axes, and units of the machine, are multiples of each
+  // other.
   bool IsMadeOfDigits() {
     const std::vector<int64_t> extents = AxisExtents(from_.type);
     absl::InlinedVector<int64_t, 24> borders;
@@ -74,13 +75,13 @@ class DeviceReshard {
            levels_.num_devices <= std::numeric_limits<int32_t>::max();
   }
 
-  // A dim that either placement cuts.
+  // A dim that is sharded in either placement.
   struct CutDim {
     int dim;
     int axis = -1;                                    // in axes_
     int32_t extent = 1;                               // of that axis
     int64_t from_size, to_size;                       // of a piece
-    std::array<int32_t, ReshardLevels::kMost> width;  // pieces side by side in a unit
+    std::array<int32_t, ReshardLevels::kMost> width;  // consecutive pieces in a unit
     std::vector<int32_t> first, last;                 // per new piece: the old ones that overlap it
   };
 
@@ -111,9 +112,9 @@ class DeviceReshard {
     }
   }
 
-  // Multiplies `pieces` and `elements` by what a dim contributes: the pieces that overlap piece `t`
-  // of the new dim, by how far they are. The device nearest to the one that needs them has piece
-  // `own`; what is in one unit with it are neighbours of that piece.
+  // Multiplies `pieces` and `elements` by a dim's contribution: the old pieces that overlap piece
+  // `t` of the new dim, by distance. The nearest device to the receiver has piece `own`; those in
+  // one unit with it are neighbours of that piece.
   void TimesDim(const CutDim& cut, int64_t t, int32_t own, ByLevel* pieces,
                 ByLevel* elements) const {
     const int64_t begin = t * cut.to_size, end = begin + cut.to_size;
@@ -129,7 +130,7 @@ class DeviceReshard {
     }
   }
 
-  // Of every device of the new placement.
+  // Adds the needs of every device of the new placement.
   void AddNeeds() {
     const TensorType& type = to_.type;
     const std::vector<int64_t>& strides = to_.view.strides;
@@ -170,7 +171,7 @@ class DeviceReshard {
       TimesDim(cut, at[cut.dim], own, &pieces, &elements);
       own_piece = own_piece * from_.type.dims[cut.dim].degree + own;
     }
-    // Devices that hold nothing have it at least as far as the nearest that does.
+    // A device without a piece is at least as far as the nearest owner.
     const int away = device == near ? -1 : levels_.cost.LevelBetween(device, near);
     for (int l = 0; l <= away; ++l) pieces[l] = elements[l] = 0;
     Fetch(device, own_piece, pieces, elements);
@@ -189,7 +190,7 @@ class DeviceReshard {
       }
       load_.Ask(l, sources);
       Carry(device, l, fetched);
-      // What others fetch passes a shared link, too: as much as comes in.
+      // A shared link also carries what others fetch: as much as comes in.
       for (int k = 0; k < l; ++k) {
         if (!levels_[k].through) continue;
         Carry(device, k, fetched * (levels_[k].shared ? 2 : 1));
@@ -203,13 +204,13 @@ class DeviceReshard {
 
   const ReshardLevels& levels_;
   const Placement &from_, &to_;
-  absl::InlinedVector<DeviceAxis, 6> axes_;  // of the old view that vary
+  absl::InlinedVector<DeviceAxis, 6> axes_;  // of the old view, with extent above 1
   std::vector<CutDim> cuts_;
-  double whole_elements_ = 1;  // of the dims that neither cuts
+  double whole_elements_ = 1;  // of unsharded dims
   int64_t group_size_ = 1;
   int group_level_ = 0;
   double piece_elements_ = 0;
-  std::vector<double> held_;  // per piece: elements that devices that need it hold themselves
+  std::vector<double> held_;  // per piece: elements that receivers have themselves
   std::vector<std::vector<double>> over_link_;  // per level and link: elements
   ReshardLoad load_;
 };

@@ -1,8 +1,8 @@
-// What a resharding costs, device by device: for where the new placement has no digits in common
-// with the old one (reshard_by_digits.h), as when a dim that was cut in 2 is cut in 3, but the old
-// one has with the levels of the machine. The nearest holder of a piece then agrees with the device
-// that needs it wherever the piece leaves it a choice, so that levels and elements follow dim by
-// dim, and no list of holders is looked through.
+// Cost of a resharding, device by device: for placements without common digits
+// (reshard_by_digits.h), as when a dim goes from degree 2 to 3, where the old one has common digits
+// with the machine's levels. The nearest owner of a piece then agrees with the receiver in every
+// digit that the piece leaves free, so that levels and elements follow dim by dim, without a search
+// through the owners.
 #ifndef ISOMER_OPTIMIZER_COST_RESHARD_BY_DEVICES_H_
 #define ISOMER_OPTIMIZER_COST_RESHARD_BY_DEVICES_H_
 
@@ -13,8 +13,8 @@
 
 namespace isomer {
 
-// As ReshardByShards, or nothing if the old placement is not made of digits. REQUIRES: views
-// without moments.
+// As ReshardByShards; nullopt if the old placement is not made of digits. REQUIRES: views without
+// micro-batches.
 std::optional<MoveLine> ReshardByDevices(const ReshardLevels& levels, const Placement& from,
                                          const Placement& to);
 

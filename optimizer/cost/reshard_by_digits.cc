@@ -41,10 +41,11 @@ const ViewAxis* AxisOfDim(const ViewAxes& axes, int dim) {
   return nullptr;
 }
 
-// Where the digits of device numbers begin, ascending, each a multiple of the one before.
+// Strides at which the digits of device numbers begin, ascending, each a multiple of the one
+// before.
 class Boundaries {
  public:
-  // False: it fits between none.
+  // False: it divides no gap.
   bool Add(int64_t at) {
     int64_t* place = std::lower_bound(begin(), end(), at);
     if (place != end() && *place == at) return true;
@@ -67,7 +68,7 @@ class Boundaries {
   size_t size_ = 0;
 };
 
-// Where one side of a dim has a boundary, so has the other.
+// Mirrors one side's boundaries within a dim to the other side.
 bool MirrorBoundaries(const ViewAxis& from, const ViewAxis& to, Boundaries* boundaries) {
   for (const auto& [a, b] : {std::pair(from, to), std::pair(to, from)}) {
     if (a.extent <= b.extent) {
@@ -76,7 +77,7 @@ bool MirrorBoundaries(const ViewAxis& from, const ViewAxis& to, Boundaries* boun
     for (size_t i = 0; i < boundaries->size(); ++i) {
       const int64_t at = (*boundaries)[i];
       if (at <= a.stride || at >= a.reach()) continue;
-      const int64_t pieces = a.reach() / at;  // as many values do the digits from there on have
+      const int64_t pieces = a.reach() / at;  // number of values of the digits from there on
       if (pieces >= b.extent) continue;
       const size_t before = boundaries->size();
       if (b.extent % pieces != 0 || !boundaries->Add(b.reach() / pieces)) return false;
@@ -86,7 +87,7 @@ bool MirrorBoundaries(const ViewAxis& from, const ViewAxis& to, Boundaries* boun
   return true;
 }
 
-// False: they have none.
+// False: there are none.
 bool FindCommonDigits(const ReshardLevels& levels, const ViewAxes& from, const ViewAxes& to,
                       Boundaries* boundaries) {
   boundaries->Add(1);
@@ -110,11 +111,11 @@ bool FindCommonDigits(const ReshardLevels& levels, const ViewAxes& from, const V
   return true;
 }
 
-// What a digit counts on one side.
+// The part of a dim that a digit indexes on one side.
 struct Part {
-  static constexpr int kIdle = -2, kEqual = -1;  // one value only; copies or partials
+  static constexpr int kIdle = -2, kEqual = -1;  // a single value; copies or partials
   int dim = kIdle;
-  int64_t pieces = 0;  // of the dim, that the digits further out distinguish
+  int64_t pieces = 0;  // of the dim, distinguished by outer digits
   int64_t value = 0;   // kIdle
 };
 
@@ -130,26 +131,26 @@ bool PartAt(const ViewAxes& axes, int64_t start, int64_t begin, int64_t radix, P
   part->value = start / begin % radix;
   for (const ViewAxis& axis : axes) {
     if (begin < axis.stride || begin >= axis.reach()) continue;
-    if (part->dim != Part::kIdle) return false;  // Two axes walk over the same devices.
+    if (part->dim != Part::kIdle) return false;  // Two axes share devices.
     part->dim = axis.dim;
     part->pieces = axis.reach() / (begin * radix);
   }
   return part->dim == Part::kIdle || part->value == 0;
 }
 
-// What must hold of a device so that it has what it needs as near as level `level`: its digit `a`
-// is its digit `b`, or `value`.
+// Condition for a device to find what it needs within level `level`: its digit `a` equals its digit
+// `b`, or `value`.
 struct Equation {
   int level;
   int a, b;  // b: -1, a value
   int64_t value;
 };
 
-// The devices that fulfil the equations beyond a level, by the unit that they are in.
+// Devices that satisfy the equations beyond a level, by unit.
 struct Fulfilled {
-  double devices = 0;    // of one unit, if the unit's own digits allow any
-  int free = 0;          // digits of units that may still be chosen
-  bool possible = true;  // in any unit
+  double devices = 0;    // per unit whose own digits allow any
+  int free = 0;          // free digits of unit numbers
+  bool possible = true;  // satisfiable in some unit
 };
 
 class DigitReshard {
@@ -191,7 +192,7 @@ class DigitReshard {
     return true;
   }
 
-  // The digit that counts on the new side what digit `a` does on the old one; -1: none.
+  // The digit that indexes on the new side what digit `a` indexes on the old one; -1: none.
   int NewDigitOf(int a) const {
     for (int b = 0; b < static_cast<int>(digits_.size()); ++b) {
       if (digits_[b].to.dim == digits_[a].from.dim &&
@@ -218,8 +219,8 @@ class DigitReshard {
     }
   }
 
-  // pieces_[l + 1]: how many a device needs from within its unit of level l, if no equation beyond
-  // fails; elements_ likewise.
+  // pieces_[l + 1]: pieces that a device needs from within its unit of level l, if no equation
+  // beyond fails; elements_ likewise.
   void CountByLevel() {
     double own = 1;
     for (int i = 0; i < from_.type.rank(); ++i) {
@@ -233,8 +234,8 @@ class DigitReshard {
     }
   }
 
-  // Of what a device holds it has only a share after the reduction, chosen to be one that it needs;
-  // the others lie with its group.
+  // After the reduce-scatter a device has only a share of its old shard, chosen to be one that it
+  // needs; the others are with its group.
   void FindGroup() {
     group_size_ = from_.type.partials / to_.type.partials;
     if (group_size_ == 1) return;
@@ -247,15 +248,15 @@ class DigitReshard {
     group_level_ = std::max(0, levels_.cost.LevelBetween(group.start, group.last()));
   }
 
-  // What the devices of one unit get from level `l`, if `devices[m + 1]` of them fulfil the
-  // equations beyond level m.
+  // Elements that the devices of one unit get from level `l`, if `devices[m + 1]` of them satisfy
+  // the equations beyond level m.
   double FromLevel(int l, const std::array<double, ReshardLevels::kMost + 1>& devices) const {
     const double from_group = shares_elsewhere_ && l == group_level_ ? from_group_ : 0;
     return elements_[l + 1] * devices[l + 1] - elements_[l] * devices[l] + from_group * devices[0];
   }
 
-  // Over a link of level `l`: what comes from that level, and, if it is on the way, from further
-  // out. What others fetch passes a shared one, too: as much as comes in.
+  // Elements over a link of level `l`: from that level and, if the link is `through`, from outer
+  // ones. A shared link also carries what others fetch: as much as comes in.
   double OverLink(int l, const std::array<double, ReshardLevels::kMost + 1>& devices) const {
     double sum = FromLevel(l, devices);
     if (!levels_[l].through) return sum;
@@ -265,7 +266,7 @@ class DigitReshard {
     return sum;
   }
 
-  // How many devices of `to` a unit of `users` devices has.
+  // Number of devices of `to` in a unit of `users` devices.
   double DevicesIn(int64_t users) const {
     double devices = 1;
     for (const Digit& digit : digits_) {
@@ -283,7 +284,7 @@ class DigitReshard {
     return sources;
   }
 
-  // Without equations all devices are alike.
+  // Without equations all devices are symmetric.
   void CarryAll() {
     std::array<double, ReshardLevels::kMost + 1> devices;
     for (int l = 0; l < levels_.size(); ++l) {
@@ -293,8 +294,9 @@ class DigitReshard {
     }
   }
 
-  // The equations of levels beyond `l`, in units of `users` devices. Digits that must be equal are
-  // merged; those with a digit of the unit's number, or a value, leave the devices in it no choice.
+  // Applies the equations beyond level `l` to units of `users` devices. Digits that must be equal
+  // are merged; an equation with a digit of the unit's number, or a value, fixes the digit for all
+  // devices in it.
   Fulfilled Beyond(int l, int64_t users) const {
     const int size = static_cast<int>(digits_.size());
     std::array<int8_t, kMostDigits> parent;
@@ -338,8 +340,8 @@ class DigitReshard {
     return result;
   }
 
-  // Calls use(m, devices) for every kind of unit of `users` devices: the equations that its own
-  // digits make hopeless begin at level m (-1: none).
+  // Calls use(m, devices) for every kind of unit of `users` devices: m is the first level whose
+  // equations its own digits violate (-1: none).
   template <typename Use>
   void ForKindsOfUnits(int64_t users, Use use) const {
     const int num_levels = levels_.size();
@@ -366,8 +368,8 @@ class DigitReshard {
     });
   }
 
-  // What the busiest holder sends. Holders of equal copies share the work, and what several devices
-  // ask for is sent once and passed on.
+  // Elements that the busiest owner sends. Owners of replicas share the work, and a request of
+  // several devices is sent once and forwarded.
   double Outbound() const {
     const auto piece = static_cast<double>(from_.type.LocalElements());
     const auto askers = static_cast<double>(to_.type.copies * to_.type.partials);
@@ -376,7 +378,7 @@ class DigitReshard {
     return std::min(piece, asked) / holders;
   }
 
-  // Devices that need some of what they hold, of one piece of `from`: the one with fewest.
+  // Minimum, over pieces of `from`, of the number of devices that need part of their own piece.
   double DevicesThatHoldTheirs() const {
     double devices = 1;
     std::array<bool, kMostDigits> asked = {};  // the digit's value is that of a digit of the piece

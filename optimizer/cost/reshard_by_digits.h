@@ -1,20 +1,20 @@
-// What a resharding costs, in time that grows with the digits of device numbers, not with devices.
+// Cost of a resharding, in time that grows with the digits of device numbers, not with devices.
 //
-// Placements are mixed radix: the coordinate of a device on every axis of a view is a digit of its
-// number, or several. Where the axes of two views and the levels of the machine have digits in
-// common, it is known of each digit which part of which dim it counts on either side:
+// Placements are mixed radix: the coordinate of a device on every axis of a view is one or several
+// digits of its number. Where the axes of two views and the levels of the machine have digits in
+// common, each digit indexes a known part of a known dim on either side:
 //
 //   f32[64:8] on 8 devices, levels of 4 and 2     digits of a device: (outer 2, inner 4)
-//   to f32[64:2] c4, the dim over the outer       holds eighth 4 outer + inner of the dim,
-//   digit, copies over the inner                  needs half `outer`: what 4 inner digits hold
+//   to f32[64:2] c4, the dim over the outer       has eighth 4 outer + inner of the dim,
+//   digit, copies over the inner                  needs half `outer`: that of 4 inner digits
 //
-// A device needs the pieces whose digits are its own where both sides count the same part of a dim
-// by one digit; all values of the digits that only the old side counts; and where the part is
-// counted by digit a before and by digit b now, what devices hold whose digit a is its digit b. The
-// nearest holder of a piece agrees with the needing device in all digits but those that it must
-// have otherwise: its level is that of the outermost of these. So the elements that come from each
-// level are a product over digits, but for the equations a = b, which hold on some devices only;
-// what matters of them is how far out the outermost one that fails is.
+// Where one digit indexes the same part of a dim on both sides, a device needs the pieces with its
+// own digit; where only the old side has a digit, the pieces of all its values; and where digit a
+// indexed a part before and digit b does now, the pieces of the devices whose digit a is its own
+// digit b. The nearest owner of a piece agrees with the receiver in all other digits; its level is
+// that of the outermost digit in which they differ. So the elements from each level are a product
+// over digits, except for the equations a = b, which hold on some devices only; only the outermost
+// one that fails matters.
 #ifndef ISOMER_OPTIMIZER_COST_RESHARD_BY_DIGITS_H_
 #define ISOMER_OPTIMIZER_COST_RESHARD_BY_DIGITS_H_
 
@@ -25,8 +25,8 @@
 
 namespace isomer {
 
-// As ReshardByShards, or nothing if the two have no digits in common (one dim is cut in 3 and in
-// 2), or a placement begins within one of its axes. REQUIRES: views without moments.
+// As ReshardByShards; nullopt if the two have no digits in common (a dim's degree goes from 3 to
+// 2), or a placement starts within one of its axes. REQUIRES: views without micro-batches.
 std::optional<MoveLine> ReshardByDigits(const ReshardLevels& levels, const Placement& from,
                                         const Placement& to);
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kMaxLevels = 6;
 
-// The dims of a tensor that two placements cut: how many elements piece a of `from_degree` shares
-// with piece b of `to_degree`. Dims that neither cuts are a common factor.
+// Overlaps per dim that either placement shards: elements common to piece a of `from_degree` and
+// piece b of `to_degree`. Other dims are a common factor.
 class Overlaps {
  public:
   Overlaps(const TensorType& from, const TensorType& to) {
@@ -46,8 +46,8 @@ class Overlaps {
   std::vector<Cut> dims_;
 };
 
-// The shards of a placement, flat: per shard its device, dim coordinates, and the number of the
-// piece of the logical tensor that it holds (equal for copies and partials).
+// A placement's shards in flat arrays: per shard its device, dim coordinates, and the index of its
+// piece of the logical tensor (equal for copies and partials).
 struct Shards {
   explicit Shards(const Placement& placement) : rank(placement.type.rank()) {
     device = DevicesOf(placement.view, placement.type);
@@ -72,8 +72,8 @@ struct Shards {
   std::vector<int64_t> device, piece, coordinates;
 };
 
-// Brings every device of `to` what it needs and does not hold. After a reduce-scatter over groups
-// of `group_size`, a device holds that share of its old shard, chosen to be one that is needed.
+// Transfers to every device of `to` what it needs and lacks. After a reduce-scatter over groups of
+// `group_size`, a device has that share of its old shard, chosen to be one that is needed.
 class Gather {
  public:
   Gather(const CostModel& cost, const Placement& from, const Placement& to, int64_t group_size)
@@ -85,7 +85,7 @@ class Gather {
         piece_elements_(static_cast<double>(from.type.LocalElements())),
         wanted_(static_cast<double>(to.type.LocalElements())),
         levels_(static_cast<int>(cost.machine().levels.size())) {
-    // The other shares of the own piece lie with the other partials of it.
+    // The other shares of a device's own piece are with the piece's other partials.
     if (group_size > 1) {
       group_level_ = std::max(0, cost.LevelBetween(from_.device[0], from_.device[group_size - 1]));
     }
@@ -150,8 +150,8 @@ class Gather {
     for (int l = 0; l < levels_; ++l) sources_[l] = std::max(sources_[l], count[l]);
   }
 
-  // Over the link of its level, and over those of inner levels that are on the way. What others
-  // fetch passes a shared one, too: as much as comes in.
+  // Adds elements over the link of the level and those of inner levels that are `through`. A shared
+  // link also carries what others fetch: as much as comes in.
   void AddInbound(int level, int64_t device, double elements) {
     inbound_[level][device / users_[level]] += elements;
     for (int l = 0; l < level; ++l) {
@@ -160,8 +160,8 @@ class Gather {
     }
   }
 
-  // What the busiest holder sends. Holders of equal copies share the work, and what several devices
-  // ask for is sent once and passed on.
+  // Elements that the busiest owner sends. Owners of replicas share the work, and a request of
+  // several devices is sent once and forwarded.
   double Outbound() const {
     const double holders = static_cast<double>(from_.size() / from_.num_pieces);
     const double most = *std::max_element(outbound_.begin(), outbound_.end());
@@ -174,11 +174,11 @@ class Gather {
   const Overlaps overlaps_;
   const double piece_elements_, wanted_;
   const int levels_;
-  std::vector<Nearest> nearest_;               // per piece of `from`, for the need at hand
-  std::vector<int64_t> users_;                 // per level: devices that use one link of it
+  std::vector<Nearest> nearest_;               // per piece of `from`, for the current receiver
+  std::vector<int64_t> users_;                 // per level: devices per link
   std::vector<std::vector<double>> inbound_;   // per level and link: elements
-  std::array<int64_t, kMaxLevels> sources_{};  // per level: most that one device asks
-  std::vector<double> outbound_;               // per piece: elements that others ask for
+  std::array<int64_t, kMaxLevels> sources_{};  // per level: maximum per receiver
+  std::vector<double> outbound_;               // per piece: elements that others request
   int group_level_ = 0;
 };
 

@@ -1,6 +1,5 @@
-// What a resharding costs, shard by shard: for every shard that is needed, what each of the old
-// ones has of it. The plainest form of the cost, which reshard_by_digits.h must agree with; used
-// where placements have no digits in common.
+// Cost of a resharding, shard by shard: intersects every new shard with every old one. The
+// reference for reshard_by_digits.h; used where placements have no digits in common.
 #ifndef ISOMER_OPTIMIZER_COST_RESHARD_BY_SHARDS_H_
 #define ISOMER_OPTIMIZER_COST_RESHARD_BY_SHARDS_H_
 
@@ -9,7 +8,7 @@
 
 namespace isomer {
 
-// REQUIRES: CanReshard(from.type, to.type), views without moments.
+// REQUIRES: CanReshard(from.type, to.type), views without micro-batches.
 MoveLine ReshardByShards(const CostModel& cost, const Placement& from, const Placement& to);
 
 }  // namespace isomer

@@ -16,9 +16,9 @@ struct InOneUnit {
   Placement from, to;
 };
 
-// Where both placements lead the outermost digits of device numbers along the same dim, units of
-// devices keep to themselves and are alike: one of them, with its share of the dim, says it all.
-// Nothing, if there are no such units.
+// If both placements index the same dim by the outermost digits of device numbers, units of devices
+// are independent and symmetric: returns one of them, with its share of the dim. nullopt if there
+// are no such units.
 std::optional<InOneUnit> OnUnitOf(const ReshardLevels& levels, const Placement& from,
                                   const Placement& to) {
   if (from.view.start != 0 || to.view.start != 0) return std::nullopt;

@@ -1,7 +1,6 @@
-// What it costs to take a tensor from where and how its producer leaves it to where and how a
-// consumer needs it. What a device holds already costs nothing; what is missing comes from the
-// nearest holder. Partial sums are reduced first, each device of the group keeping a share
-// (reduce-scatter), so that Reduce then Replicate costs an all-reduce.
+// Cost of resharding a tensor from its producer's placement to a consumer's. Bytes that a device
+// has already are free; missing ones come from the nearest owner. Partial sums are reduced first,
+// by a reduce-scatter within each group, so that Reduce then Replicate costs an all-reduce.
 #ifndef ISOMER_OPTIMIZER_COST_RESHARD_COST_H_
 #define ISOMER_OPTIMIZER_COST_RESHARD_COST_H_
 
@@ -11,20 +10,21 @@
 
 namespace isomer {
 
-// True if parallel operators lead from the one type to the other: copies are only ever added.
+// Whether parallel operators lead from one type to the other: copies are only ever added.
 bool CanReshard(const TensorType& from, const TensorType& to);
 
-// REQUIRES: CanReshard(from.type, to.type).
+// In microseconds. REQUIRES: CanReshard(from.type, to.type).
 double ReshardUs(const CostModel& cost, const Placement& from, const Placement& to);
-// Its two parts, for many on one machine: the reduction of the partial sums that become one, each
-// device keeping a share, and all else.
+// Its two parts, for many queries on one machine: the reduce-scatter of the partial sums that
+// become one, and all else.
 double ReduceUs(const ReshardLevels& levels, const Placement& from, const Placement& to);
 MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Placement& to);
 
-// Where the gradient of a tensor lies: copies and partials change places.
+// Placement of a tensor's gradient: copies and partials change places.
 Placement GradientPlacement(const Placement& placement);
 
-// Forward, and for training backward, over an edge from a producer's output to an operand.
+// Microseconds of an edge from a producer's output to an operand: forward and, with `gradient`,
+// backward.
 double EdgeUs(const CostModel& cost, const Placement& produced, const Placement& needed,
               bool gradient);
 

@@ -1,4 +1,4 @@
-// The levels of a machine as the costs of reshardings see them.
+// The levels of a machine, as resharding costs see them.
 #ifndef ISOMER_OPTIMIZER_COST_RESHARD_LEVELS_H_
 #define ISOMER_OPTIMIZER_COST_RESHARD_LEVELS_H_
 
@@ -15,8 +15,8 @@ struct ReshardLevels {
   static constexpr int kMost = 6;
 
   struct Level {
-    int64_t unit;   // devices in one of its units
-    int64_t users;  // devices that use one link of it
+    int64_t unit;   // devices per unit
+    int64_t users;  // devices per link
     double bytes_per_us;
     bool shared, through;
   };
@@ -41,8 +41,8 @@ struct ReshardLevels {
   absl::InlinedVector<Level, kMost> levels;
 };
 
-// What it takes to move a tensor, but for the reduction of partial sums: a time for every byte that
-// an element has, beside what it takes however small elements are.
+// Time of a resharding without the reduction of partial sums: fixed, plus a term per byte of an
+// element.
 struct MoveLine {
   double fixed_us = 0, us_per_byte = 0;
   double Us(DataType dtype) const {
@@ -52,14 +52,14 @@ struct MoveLine {
 
 // The busiest links and receivers of a resharding, level by level.
 struct ReshardLoad {
-  std::array<double, ReshardLevels::kMost> elements = {};  // most over a link
-  std::array<int64_t, ReshardLevels::kMost> sources = {};  // most that one device asks
-  double outbound = 0;                                     // most that one holder sends
+  std::array<double, ReshardLevels::kMost> elements = {};  // maximum over its links
+  std::array<int64_t, ReshardLevels::kMost> sources = {};  // maximum per receiver
+  double outbound = 0;                                     // maximum per sender
 
   void Ask(int level, int64_t count) { sources[level] = std::max(sources[level], count); }
   void Carry(int level, double sum) { elements[level] = std::max(elements[level], sum); }
 
-  // The start, the slowest link's elements, and the latencies of the busiest receiver's sources.
+  // The message start, the slowest link's elements, and the latencies of the busiest receiver.
   MoveLine Line(const ReshardLevels& levels) const {
     double slowest_us = 0, latency_us = 0;
     for (int l = 0; l < levels.size(); ++l) {

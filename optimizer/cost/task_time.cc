@@ -11,7 +11,7 @@
 namespace isomer {
 namespace {
 
-// The amounts of each key, which is not negative, are summed: the greatest of us_of(key, sum).
+// Sums the non-negative amounts of each key; returns the maximum of us_of(key, sum).
 template <typename Amount, typename UsOf>
 double GreatestSum(std::vector<std::pair<int64_t, Amount>>* list, UsOf us_of) {
   int64_t last = -1;
@@ -23,7 +23,7 @@ double GreatestSum(std::vector<std::pair<int64_t, Amount>>* list, UsOf us_of) {
     for (int64_t key = 0; key <= last; ++key) greatest = std::max(greatest, us_of(key, sums[key]));
     return greatest;
   }
-  // Amounts of one key are added in the same order.
+  // Stable: amounts of one key are added in the same order.
   std::stable_sort(list->begin(), list->end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t begin = 0, end; begin < list->size(); begin = end) {
@@ -86,7 +86,7 @@ TaskTime SendReceiveTime(const CostModel& cost, const Schedule& schedule, const 
   return {links_us + beyond_us, TimeOrigin::kRoofline, beyond_us};
 }
 
-// The operands whose gradients the task computes; empty if it is none of a gradient.
+// The operands whose gradients the task computes; empty for other tasks.
 std::vector<bool> WantedOf(const Task& task) {
   std::vector<bool> wanted;
   if (task.kind != TaskKind::kComputeGradient) return wanted;
@@ -94,7 +94,7 @@ std::vector<bool> WantedOf(const Task& task) {
   return wanted;
 }
 
-// States on the host are read and written there, one way at a time.
+// Optimizer states on the host are read and written there, one direction at a time.
 TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   int64_t host_bytes = 0;
   for (BufferId id : task.writes) {
@@ -111,7 +111,7 @@ TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task&
 TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const absl::Span<const int32_t> devices = schedule.GroupOf(task);
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
-    // These were measured as they lie, others packed (runtime/profiler/profile_tasks.h).
+    // These were measured unpacked, others packed (runtime/profiler/profile_tasks.h).
     const bool is_bare = task.kind == TaskKind::kReduceScatter || task.kind == TaskKind::kAllGather;
     return {*us + (is_bare ? PackingUs(cost, schedule, task) : 0), TimeOrigin::kMeasured};
   }
@@ -135,7 +135,8 @@ int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t 
 
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Task& task) {
-  if (task.phase == Phase::kLoad || task.is_view) return {};  // Before the first step; nothing.
+  if (task.phase == Phase::kLoad || task.is_view)
+    return {};  // Loading precedes the first step; views are free.
   switch (task.kind) {
     case TaskKind::kLoad:
     case TaskKind::kFeed:

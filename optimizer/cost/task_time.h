@@ -1,5 +1,5 @@
-// What the tasks of a schedule take on a cost model. Tasks that are alike (of one node, of one
-// group and size) are looked up once: a schedule has a few thousand different ones among millions.
+// Times of a schedule's tasks on a cost model. Equal tasks (of one node, or of one group and size)
+// are looked up once: a schedule has a few thousand different ones among millions.
 #ifndef ISOMER_OPTIMIZER_COST_TASK_TIME_H_
 #define ISOMER_OPTIMIZER_COST_TASK_TIME_H_
 
@@ -15,7 +15,7 @@
 
 namespace isomer {
 
-// What one task takes. What the host does (load, feed, unload) counts nothing.
+// Host tasks (load, feed, unload) take 0.
 TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Task& task);
 inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& schedule,
@@ -23,13 +23,13 @@ inline double TaskUs(const CostModel& cost, const Graph& graph, const Schedule& 
   return TimeOfTask(cost, graph, schedule, task).us;
 }
 
-// Where some devices of a node stand for all (Schedule::represented), the last of them sends what
-// those that are not there would, one after the other: how many these are, itself included.
+// Where some devices of a node represent all (Schedule::represented), the last of them also sends,
+// one after the other, for those left out: the number of these senders, itself included.
 int64_t SendersInTurn(const Machine& machine, const Schedule& schedule, int32_t device);
 
-// What a send_receive takes: the latencies of the messages that one device receives at one level
-// (Machine::LatencyUs), beside which others may use the links, and the busiest link, as often as
-// senders stand for others in turn.
+// Time of a send_receive: the latencies of the messages that one device receives at one level
+// (Machine::LatencyUs), during which the links are free for others, and the busiest link's
+// transfer, once per sender in turn.
 struct SendReceiveParts {
   double latency_us = 0, link_us = 0;
   int64_t in_turn = 1;
@@ -45,16 +45,15 @@ class TaskTimes {
   TaskTime Of(const Task& task);  // TimeOfTask
 
  private:
-  // The calls of a node differ in their direction, the gradients that are wanted and their device.
+  // Calls of one node differ in direction, wanted gradients and device.
   struct Call {
-    std::vector<bool> wanted;  // none: forward
+    std::vector<bool> wanted;  // empty: forward
     int device_kind;
     Work work;
-    int64_t extra_bytes;  // all of them
+    int64_t extra_bytes;  // summed
     TaskTime time;
   };
-  // Kind, bytes, segments and group: what a task is among all devices, or its own devices; bytes
-  // that are packed.
+  // Kind, bytes, segments, full group or the task's own devices, packed bytes.
   using Group = std::tuple<TaskKind, int64_t, int32_t, int32_t, SmallList<int32_t, 4>, int64_t>;
 
   TaskTime CallTime(const Task& task);
@@ -63,7 +62,7 @@ class TaskTimes {
   const CostModel& cost_;
   const Graph& graph_;
   const Schedule& schedule_;
-  const bool one_kind_;                   // all devices are alike
+  const bool one_kind_;                   // all devices are of one kind
   std::vector<std::vector<Call>> calls_;  // per node
   absl::flat_hash_map<Group, TaskTime> collectives_;
 };

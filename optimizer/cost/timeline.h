@@ -1,16 +1,16 @@
-// When tasks run that are dealt to first-in-first-out queues: the core of the simulator.
+// Start and end times of tasks on first-in-first-out queues: the core of the simulator.
 //
-// Tasks have one global order, and a queue (a device's stream, a link) serves the tasks that use it
-// in that order. A task starts when what it depends on is done and each of its queues is free; it
-// occupies its queues until it ends, but for links, which it may leave earlier: while a message is
-// on its way, the next one can follow (LogGP's latency and gap; Alexandrov et al., SPAA'95). So the
+// Tasks have one global order, and a queue (a device's stream, a link) serves its tasks in that
+// order. A task starts when its dependencies are done and each of its queues is free; it occupies
+// its queues until it ends, except for links, which it may leave earlier: while a message is in
+// flight, the next one can follow (LogGP's latency and gap; Alexandrov et al., SPAA'95). So the
 // timeline is the longest path through a graph whose edges run forward in the global order: one
 // pass over the tasks.
 //
-// Times are integers, in picoseconds: sums do not depend on the order of addition, so a timeline
-// that is updated (block_timeline.h) equals one that is made afresh to the last bit, and shifting a
-// part of one by a constant is exact. A picosecond is a millionth of what kernels are measured to;
-// 2^63 of them are 106 days.
+// Times are integers, in picoseconds: sums do not depend on the order of addition, so an
+// incrementally updated timeline (block_timeline.h) equals a new one to the last bit, and shifting
+// a part of one by a constant is exact. A picosecond is a millionth of the resolution of kernel
+// measurements; 2^63 of them are 106 days.
 #ifndef ISOMER_OPTIMIZER_COST_TIMELINE_H_
 #define ISOMER_OPTIMIZER_COST_TIMELINE_H_
 
@@ -37,8 +37,8 @@ class TaskList {
   // Queues from `first_link` on are links.
   explicit TaskList(int32_t first_link = kNoLinks) : first_link_(first_link) {}
 
-  // `deps`: earlier tasks. `queues`: numbers from 0. `beyond_links`: how much of the duration, at
-  // its end, the task no longer occupies its links for.
+  // `deps`: earlier tasks. `queues`: numbers from 0. `beyond_links`: the final part of the
+  // duration, in which the task no longer occupies its links.
   void Add(Picoseconds duration, absl::Span<const int32_t> queues, absl::Span<const int32_t> deps,
            Picoseconds beyond_links = 0);
   void Clear(int32_t first_link);
@@ -46,7 +46,7 @@ class TaskList {
   int32_t size() const { return static_cast<int32_t>(duration_.size()); }
   int32_t num_queues() const { return num_queues_; }
   Picoseconds duration(int32_t task) const { return duration_[task]; }
-  // For how long the task occupies one of its queues.
+  // How long the task occupies this queue.
   Picoseconds occupied(int32_t task, int32_t queue) const {
     return duration_[task] - (queue >= first_link_ ? beyond_links_[task] : 0);
   }
@@ -73,14 +73,14 @@ struct Timeline {
 
 Timeline RunTimeline(const TaskList& tasks);
 
-// What a task waited for last.
+// The last thing that a task waited for.
 struct Wait {
-  int32_t task = -1;   // that ended, or left the queue, when this one began; -1: it began at once
+  int32_t task = -1;   // the task that ended or left the queue when this one began; -1: none
   int32_t queue = -1;  // the two share this queue; -1: this one depends on the other
 };
-// The tasks that the makespan is the sum of, first to last, with what each waited for and the time
-// until the next began. Where both a dependency and a queue were free at the same time, the
-// dependency is named.
+// The tasks whose times add up to the makespan, first to last, each with what it waited for and the
+// time until the next began. A dependency is named before a queue that became free at the same
+// time.
 struct CriticalTask {
   int32_t task;
   Wait wait;

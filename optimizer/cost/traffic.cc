@@ -18,7 +18,7 @@ void AddRing(const Machine& machine, absl::Span<const int32_t> ring, double byte
   }
 }
 
-// Members of a group that are in one unit of `size` devices. REQUIRES: ascending.
+// Members of a group per unit of `size` devices. REQUIRES: ascending.
 std::vector<std::vector<int32_t>> UnitsOf(absl::Span<const int32_t> devices, int64_t size) {
   std::vector<std::vector<int32_t>> units;
   for (int32_t device : devices) {
@@ -28,8 +28,8 @@ std::vector<std::vector<int32_t>> UnitsOf(absl::Span<const int32_t> devices, int
   return units;
 }
 
-// Each of the k members of a unit shares with those at its place in the other m - 1 units of the
-// parent what is its k-th of `bytes`.
+// Each of a unit's k members exchanges its k-th of `bytes` with the members at its position in the
+// other m - 1 units of the parent.
 void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double bytes,
                Traffic* traffic) {
   for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
@@ -47,7 +47,7 @@ void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double
   }
 }
 
-// What goes to or comes from one device is as an all-gather: all but one send all.
+// Broadcasts and reduces cost as all-gathers: all but one device send everything.
 void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
                    const CollectiveTraits& traits, Traffic* traffic) {
   const Collective kind = traits.is_rooted ? Collective::kAllGather : traits.kind;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kChannelBlock = 16;
 constexpr int64_t kPanelBytes = 472'000;
 
-// A shard of a tensor of [samples, channels, ..] in blocks of channels.
+// Bytes of a shard of [samples, channels, ..] with channels padded to blocks.
 int64_t BlockedBytes(const TensorType& type) {
   const std::vector<int64_t> shape = type.LocalShape();
   const int64_t blocks = (shape[1] + kChannelBlock - 1) / kChannelBlock;
@@ -46,7 +46,7 @@ KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<
     return {.workspace = weights.LocalBytes() + (turns_operand ? operand.LocalBytes() : 0) +
                          (turns_result ? node.outputs[0].LocalBytes() : 0)};
   }
-  // The gradient of the operand, and the operand for that of the weights, one after the other.
+  // Sequentially: the operand's gradient, then the operand for the weights' gradient.
   const bool copies_operand = IsBlocked(operand) || (!wanted.empty() && wanted[0]);
   return {.workspace =
               BlockedBytes(node.outputs[0]) + (copies_operand ? BlockedBytes(operand) : 0)};

@@ -1,15 +1,15 @@
-// What kernels take beside their operands and results, where no profile has measured it.
+// Memory of kernels besides their operands and results, where no profile has measured it.
 //
-// Of the cpu backend (oneDNN 2.6 on cores with AVX-512), after its profiles: matrix products pack
-// panels, in about 472 KB of the library's own (of thousands of columns in up to 16 MB, which is
-// little beside them). The rest is workspace that kernels ask for. Kernels that compute in float32
-// what is of lower precision have copies of it (WidenedBytes). Not known here: what oneDNN's
-// convolutions over groups need themselves, up to the size of their images.
-// Convolutions of images with channels innermost reorder the weights, and an image that is
-// row-major beside one that is not; of points, they are matrix products. Of row-major images they
-// work on copies in which channels are padded to blocks of 16, of the result and, of 16 channels
-// and more, of the operand; their gradients on such of the result's gradient and of the operand's
-// gradient. What the others take is a few kilobytes. Other backends are not modelled: 0.
+// For the cpu backend (oneDNN 2.6 on cores with AVX-512), fitted to its profiles: matrix products
+// pack panels, in about 472 KB allocated by the library itself (with thousands of columns up to 16
+// MB, still little compared with the matrices). All else is workspace that kernels request. Kernels
+// that compute in float32 on tensors of lower precision make copies of them (WidenedBytes). Not
+// modelled: grouped convolutions of oneDNN need up to the size of their images themselves.
+// Convolutions of channels-last images reorder the weights, and an image that is row-major where
+// the other is not; 1x1 convolutions are matrix products. Convolutions of row-major images work on
+// copies with channels padded to blocks of 16: of the result and, from 16 channels on, of the
+// operand; their gradients on such copies of the result's gradient and of the operand's gradient.
+// Others take a few kilobytes. Other backends are not modelled: 0.
 #ifndef ISOMER_OPTIMIZER_COST_WORKSPACE_H_
 #define ISOMER_OPTIMIZER_COST_WORKSPACE_H_
 
@@ -23,25 +23,25 @@
 
 namespace isomer {
 
-// Its devices are cores.
+// Whether the machine's devices are cores.
 bool RunsOnCores(const Machine& machine);
 
-// In bytes: in the arena, and of a library's own beside it.
+// Bytes in the arena, and those that a library allocates itself.
 struct KernelBytes {
   int64_t workspace = 0, library = 0;
 };
 
-// One task of a call of `node` in `graph` on a core; with `wanted` not empty, of its gradient with
-// respect to those operands.
+// One task of a call of `node` in `graph` on a core; if `wanted` is not empty, of the gradient of
+// those operands.
 KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts);
 
-// Of a task on a core: the copies in float32 of what it reads and writes in lower precision. None
-// where elements are moved, or computed one by one.
+// Bytes of the float32 copies of a task's lower-precision operands and results on a core. 0 for
+// data movement and elementwise operators.
 int64_t WidenedBytes(const Graph& graph, const Schedule& schedule, const Task& task);
 
-// Of the gradients that a task adds to sums, those that its kernel on a core first writes beside
-// them, in bytes: products of matrices, look-ups and elementwise operators add what they compute.
+// Bytes of the gradients that a task's kernel on a core writes to a temporary before adding them to
+// sums. Matrix products, look-ups and elementwise operators add directly.
 int64_t SharesBesideSums(const Graph& graph, const Schedule& schedule, const Task& task);
 
 }  // namespace isomer

@@ -10,12 +10,12 @@
 namespace isomer {
 namespace {
 
-// The links of one level, in the order of their numbers: of every unit that it joins the up and
-// the down link, or of every parent the one that its units share.
+// The links of one level, in the order of their numbers: the up and the down link of every
+// connected unit, or the shared link of every parent.
 struct LevelLinks {
   int64_t first;  // number of the first
-  int64_t below;  // devices in a unit that the level joins
-  int64_t unit;   // devices in a unit of the level
+  int64_t below;  // devices per connected unit
+  int64_t unit;   // devices per unit of the level
   int64_t num;
 };
 
@@ -107,7 +107,7 @@ Link Machine::link(LinkId id) const {
   ForLevels(*this, [&](int l, const LevelLinks& links) {
     if (id >= links.first + links.num) return true;
     const Level& level = levels[l];
-    // A message of the level takes an up and a down link, or the one that is shared.
+    // A message takes an up and a down link, or the shared one.
     result = {level.bytes_per_us, level.shared ? level.latency_us : level.latency_us / 2};
     return false;
   });

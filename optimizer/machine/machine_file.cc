@@ -1,4 +1,4 @@
-// Machines from their files.
+// Loads machines from files.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -105,7 +105,7 @@ absl::Status SetLevels(const MachineProto& proto, const std::string& where, Mach
   for (const auto& level : proto.levels()) {
     const std::string place = absl::StrCat(where, ": level '", level.name(), "'");
     Link link;
-    // Of a machine by names, the rates that are absent follow from its links.
+    // Missing bandwidths follow from the named links.
     if (!named || !level.bandwidth().empty() || !level.link().empty() || level.gb_per_s() != 0) {
       ISOMER_ASSIGN_OR_RETURN(link, LinkFromProto(level, place));
     }
@@ -119,7 +119,7 @@ absl::Status SetLevels(const MachineProto& proto, const std::string& where, Mach
   return absl::OkStatus();
 }
 
-// A machine of one level is one node.
+// A single level means one node.
 void AddClusterLevel(Machine* machine) {
   if (machine->levels.size() != 1) return;
   Machine::Level cluster = machine->levels[0];

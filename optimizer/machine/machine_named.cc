@@ -130,15 +130,15 @@ class NamedLinks {
     return absl::OkStatus();
   }
 
-  // Device by device.
+  // Sets the kind of every device.
   void SetKinds() {
     if (machine_.kinds.size() == 1) return;
     machine_.kind_level = -1;
     machine_.unit_kinds = device_kinds_;
   }
 
-  // What a unit of the level below gets when all devices send at once to the device at their place
-  // in the next unit: in the way of a ring.
+  // Bandwidth of a unit of the level below when all devices send at once to the device at their
+  // position in the next unit, as in a ring.
   void SetRate(int l) {
     Machine::Level& level = machine_.levels[l];
     const int64_t below = machine_.UnitSize(l - 1), unit = machine_.UnitSize(l);

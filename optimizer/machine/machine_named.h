@@ -1,5 +1,5 @@
-// The parts of machine files that name things: device kinds, and machines whose devices, switches
-// and links are listed.
+// Named parts of machine files: device kinds, and machines given by a list of devices, switches and
+// links.
 #ifndef ISOMER_OPTIMIZER_MACHINE_MACHINE_NAMED_H_
 #define ISOMER_OPTIMIZER_MACHINE_MACHINE_NAMED_H_
 
@@ -20,11 +20,11 @@ namespace isomer {
 absl::StatusOr<int> KindByName(const Machine& machine, const std::string& name,
                                const std::string& where);
 
-// Sets the topology, the kinds of devices and the rates of levels that have none, of a machine
-// whose kinds and levels are set. Without levels, it becomes one node.
+// Sets the topology, device kinds and missing level bandwidths of a machine whose kinds and levels
+// are set. Without levels, it becomes one node.
 absl::Status AddNamedLinks(const MachineProto& proto, const std::string& where, Machine* machine);
 
-// The rate and latency of MachineProto::Level or MachineProto::Link.
+// Bandwidth and latency of MachineProto::Level or MachineProto::Link.
 template <typename Proto>
 absl::StatusOr<Link> LinkFromProto(const Proto& proto, const std::string& where) {
   const auto fail = [&](const auto&... what) {

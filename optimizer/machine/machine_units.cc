@@ -19,7 +19,7 @@ struct Unit {
   double factor;
 };
 
-// In bytes per microsecond.
+// Units in bytes per microsecond.
 constexpr Unit kBandwidths[] = {{"B/s", 1e-6},       {"kB/s", 1e-3},         {"MB/s", 1},
                                 {"GB/s", 1e3},       {"TB/s", 1e6},          {"KiB/s", 1.024e-3},
                                 {"MiB/s", 1.048576}, {"GiB/s", 1073.741824}, {"kbit/s", 1.25e-4},

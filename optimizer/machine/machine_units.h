@@ -1,4 +1,4 @@
-// Rates and times as text with their units, and the kinds of links that have a name.
+// Parses and prints bandwidths and times with units; named kinds of links.
 #ifndef ISOMER_OPTIMIZER_MACHINE_MACHINE_UNITS_H_
 #define ISOMER_OPTIMIZER_MACHINE_MACHINE_UNITS_H_
 
@@ -11,20 +11,20 @@
 
 namespace isomer {
 
-// "25 GB/s", "12.5 GiB/s", "200 Gbit/s" in bytes per microsecond. "Gb/s" is refused: files are
-// found that mean either by it.
+// "25 GB/s", "12.5 GiB/s", "200 Gbit/s" in bytes per microsecond. "Gb/s" is refused as ambiguous:
+// files use it for either.
 absl::StatusOr<double> ParseBandwidth(absl::string_view text);
 // "1.5 us", "800 ns", "0.05 ms" in microseconds.
 absl::StatusOr<double> ParseLatency(absl::string_view text);
 
-// What is known of a kind of link: per direction, as its standard has it.
+// A kind of link: bandwidth per direction, as its standard says.
 struct LinkKind {
   const char* name;
   double gb_per_s;
-  double latency_us;  // of a short message between devices, as software sees it
+  double latency_us;  // of a short message between devices
 };
 const std::vector<LinkKind>& LinkKinds();
-// Errors: no such kind; lists those that there are.
+// Errors: no such kind; lists the known ones.
 absl::StatusOr<Link> ParseLinkKind(absl::string_view name);
 
 // "450 GB/s", "12.5 MB/s"; "1.5 us", "2.3 ms".

@@ -46,14 +46,14 @@ absl::Status Topology::Unreachable(int32_t from, int32_t to) const {
                                                  "' to '", vertices_[to], "'", why));
 }
 
-// Dijkstra's algorithm by (latency, time of a byte at the bottleneck, number of links).
+// Dijkstra's algorithm by (latency, time per byte at the bottleneck, number of links).
 absl::Status Topology::FindPathsFrom(int32_t from, const std::vector<std::vector<int>>& arcs_of,
                                      std::vector<LinkPath>* row) const {
   using Distance = std::tuple<double, double, int>;
   using Open = std::pair<Distance, int32_t>;
   const Distance far{std::numeric_limits<double>::infinity(), 0, 0};
   std::vector<Distance> distance(vertices_.size(), far);
-  std::vector<int> last(vertices_.size(), -1);  // arc on the best way
+  std::vector<int> last(vertices_.size(), -1);  // last arc of the best path
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
   distance[from] = {0, 0, 0};
   open.push({distance[from], from});
@@ -126,7 +126,7 @@ void AddToDigest(Digest* digest, const Link& link) {
   digest->Add(bytes_per_us, latency_us);
 }
 
-// Arcs shape the paths, which are all that costs see of them.
+// Arcs only determine the paths, on which alone costs depend.
 void AddToDigest(Digest* digest, const Topology& topology) {
   digest->Add(topology.num_devices_, topology.vertices_, topology.link_names_, topology.links_,
               topology.path_begin_, topology.path_links_);

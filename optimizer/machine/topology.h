@@ -1,5 +1,5 @@
-// A machine's links as a graph of any shape: devices and switches by name, links between them, and
-// the way of messages from each device to each other one.
+// A machine's links as a graph of any topology: named devices and switches, links between them, and
+// the route of messages between each pair of devices.
 #ifndef ISOMER_OPTIMIZER_MACHINE_TOPOLOGY_H_
 #define ISOMER_OPTIMIZER_MACHINE_TOPOLOGY_H_
 
@@ -22,12 +22,12 @@ struct Link {
 };
 void AddToDigest(Digest* digest, const Link& link);
 
-// Paths are a table over pairs.
+// Limits the table of paths over pairs.
 inline constexpr int64_t kMaxNamedDevices = 512;
 
 class Topology {
  public:
-  // A direction of a link; the two directions of a shared one have the same id.
+  // One direction of a link; the two directions of a shared link have the same id.
   struct Arc {
     int32_t from, to;  // vertices
     LinkId link;
@@ -48,14 +48,14 @@ class Topology {
   const std::vector<Arc>& arcs() const { return arcs_; }
   LinkPath Path(int64_t from, int64_t to) const;
 
-  // Devices first, then switches.
+  // All devices must be added before switches.
   void AddDevice(std::string name);
   // REQUIRES: no device is added later.
   int32_t AddSwitch(std::string name);
   LinkId AddLink(std::string name, Link link);
   void AddArc(int32_t from, int32_t to, LinkId link) { arcs_.push_back({from, to, link}); }
-  // Finds the paths: those given, and for all other pairs one of least latency, of those with the
-  // widest bottleneck. Errors: a device that another cannot reach, a path over a missing link.
+  // Computes the paths: those given, and for other pairs the one of least latency, then of widest
+  // bottleneck. Errors: an unreachable device, a path over a missing link.
   absl::Status FindPaths(const std::vector<ExplicitPath>& paths);
 
   friend void AddToDigest(Digest* digest, const Topology& topology);

@@ -10,7 +10,7 @@
 namespace isomer {
 namespace {
 
-// Of one call whose result is wanted as `wanted` says. NotFound: it cannot be made so.
+// The choice of a layout call whose result is requested as `wanted`. NotFound: impossible.
 absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placement& wanted) {
   const TensorType& type = wanted.type;
   if (!wanted.view.moments.empty() || type.partials > 1 || space.output_leads.size() != 1) {
@@ -25,7 +25,7 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
     stride_of[lead] = wanted.view.strides[i];
     axes.push_back({wanted.view.strides[i], {lead, type.dims[i].degree}});
   }
-  std::sort(axes.rbegin(), axes.rend());  // the outermost first
+  std::sort(axes.rbegin(), axes.rend());  // outermost first
   std::vector<Axis> split;
   for (const auto& [stride, axis] : axes) split.push_back(axis);
   ISOMER_ASSIGN_OR_RETURN(ShardingChoice choice,
@@ -47,7 +47,7 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
   return choice;
 }
 
-// Per compute node.
+// Per compute node: whether it is a layout call on weights.
 std::vector<bool> ArrangingCalls(const Graph& graph, const ComputeGraph& compute) {
   std::vector<bool> arranges(compute.nodes.size(), false);
   for (size_t i = 0; i < compute.nodes.size(); ++i) {
@@ -81,8 +81,9 @@ absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
     const std::map<NodeId, ShardingChoice>& choices, CostTables* tables) {
   const std::vector<bool> arranges = ArrangingCalls(graph, compute);
   std::map<NodeId, ShardingChoice> arranged;
-  std::vector<const Placement*> wanted(compute.nodes.size(), nullptr);  // by the first user
-  // Users come before what they use.
+  std::vector<const Placement*> wanted(compute.nodes.size(),
+                                       nullptr);  // placement requested by the first user
+  // Reverse topological: users come before producers.
   for (size_t i = compute.nodes.size(); i-- > 0;) {
     const ComputeGraph::ComputeNode& node = compute.nodes[i];
     const auto given = choices.find(node.id);

@@ -1,13 +1,13 @@
-// Calls that arrange a weight that others read as it is, such as the transpose of an embedding that
-// is the last product's weight, too.
+// Layout calls on weights that other calls read as well, such as the transpose of a tied embedding
+// in the output projection.
 //
-// What a device needs of such a call it can make by itself, of its own copy of the weight: no other
-// call costs so little beside what it would cost to send what it makes. The call is then split as
-// its user asks, and the copies that the user wants are copies of the weight:
+// Each device can compute its result from its own replica of the weight, which costs next to
+// nothing compared with sending the result. So the call is sharded as its user asks, and
+// replication moves to the weight:
 //   replicate(transpose(w)) -> transpose(replicate(w))
-// Baselines have it so (MappedModel::copies_arranged), and searches try it: the alternative, a part
-// on each device and a gathering of all, leaves each with a part of the weight's gradient.
-// Copies of other calls are not in the space of choices (sharding_choice.h).
+// Baselines always do this (MappedModel::copies_arranged), and searches try it. The alternative,
+// sharding the call and all-gathering its result, leaves each device with only a shard of the
+// weight's gradient. No other call is computed redundantly (sharding_choice.h).
 #ifndef ISOMER_OPTIMIZER_MAPPING_ARRANGED_WEIGHTS_H_
 #define ISOMER_OPTIMIZER_MAPPING_ARRANGED_WEIGHTS_H_
 
@@ -22,20 +22,20 @@
 
 namespace isomer {
 
-// Whether a step has such calls.
+// Whether the graph has such calls.
 bool ArrangesWeights(const Graph& graph, const ComputeGraph& compute);
 
-// Whether a call of a plan's graph has copies.
+// Whether a call of a plan's graph is replicated, that is, computed redundantly.
 bool HasCopiedCalls(const Graph& graph);
 
-// The choices of the calls that arrange weights, for their first users' choices: their results,
-// and so their operands, have copies. Those that cannot be made so are left out, as are those whose
-// user works through several micro-batches, for each of which it would be made anew.
+// Choices for the layout calls on weights, from their first users' choices: results, and hence
+// operands, are replicated. Omits calls for which that is not possible, and those whose user runs
+// several micro-batches, for each of which the call would run again.
 absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
     const Graph& graph, const ComputeGraph& compute,
     const std::map<NodeId, ShardingChoice>& choices, CostTables* tables);
 
-// `choice` with one copy of everything.
+// `choice` with operands and outputs unreplicated.
 ShardingChoice WithoutCopies(const ShardingChoice& choice);
 
 }  // namespace isomer

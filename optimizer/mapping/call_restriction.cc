@@ -9,7 +9,7 @@
 namespace isomer {
 namespace {
 
-// Those with just these degrees, and all other devices idle.
+// The choices with exactly these degrees; all other devices idle.
 std::vector<ShardingChoice> ChoicesWithDegrees(const ChoiceSpace& space,
                                                const CallRestriction& restriction,
                                                const ChoiceOptions& options) {

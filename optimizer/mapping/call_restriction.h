@@ -1,4 +1,4 @@
-// What is left of the choices of one call when a user has a say.
+// A user's constraints on one call, and the choices that satisfy them.
 #ifndef ISOMER_OPTIMIZER_MAPPING_CALL_RESTRICTION_H_
 #define ISOMER_OPTIMIZER_MAPPING_CALL_RESTRICTION_H_
 
@@ -17,9 +17,9 @@ namespace isomer {
 
 struct CallRestriction {
   std::map<int, int64_t> degrees;  // by iteration dim
-  // It runs on these devices, and is split as far as they allow.
+  // The call runs on these devices and is split as far as they allow.
   std::optional<DeviceRange> devices;
-  bool whole_machine = false;  // rather than on half of it
+  bool whole_machine = false;  // not on half of it
 
   bool empty() const { return degrees.empty() && !devices && !whole_machine; }
   bool Allows(const ShardingChoice& choice) const;
@@ -28,9 +28,9 @@ struct CallRestriction {
   friend bool operator==(const CallRestriction&, const CallRestriction&) = default;
 };
 
-// Leaves of the choices that EnumerateChoices made, and of their shares, what `restriction` allows.
-// If that is none of the whole machine (`options`), choices are made that leave the other devices
-// idle. Errors: none there, either.
+// Keeps, of the choices that EnumerateChoices made and of their shares, those that `restriction`
+// allows. If it allows none on all devices of `options`, adds choices that leave the other devices
+// idle. Errors: none of those is allowed, either.
 absl::Status RestrictChoices(const CallRestriction& restriction, const ChoiceOptions& options,
                              ChoiceSpace* space, std::vector<Share>* shares);
 

@@ -8,15 +8,14 @@
 namespace isomer {
 namespace {
 
-// The devices that hold the copies of a stored operand's first shard. Copies at several moments of
-// a device are one.
+// The devices with replicas of a stored operand's first shard, counted once over micro-batches.
 DeviceGroup CopyGroup(const Placement& placement) {
   const size_t axis = placement.type.dims.size();
   return {placement.view.start, placement.view.strides[axis],
           placement.type.copies / placement.view.MomentsOfAxis(axis)};
 }
 
-// Devices of several kinds wait for the slowest.
+// The maximum over kinds of devices.
 template <typename UsOn>
 double SlowestUs(const CostModel& cost, const ShardingChoice& choice, const UsOn& us_on) {
   if (cost.uniform()) return us_on(choice.start);
@@ -76,7 +75,7 @@ void ChoicePricer::SetSharding(const ShardingChoice& choice) {
   }
 }
 
-// Brings the copies of a trained weight up to date, apart from `sync_us`, the communication.
+// Time of updating a trained weight's replicas; `sync_us` is the communication, not included.
 double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& choice,
                               double* sync_us) const {
   const DeviceGroup group = CopyGroup(weight);
@@ -94,7 +93,7 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
         UpdateMethodTraits::Count(traits.spreads, choice.moments));
   }
   if (traits.splits_trained) numbers /= group.count;
-  // As large a gradient as SGD takes three of.
+  // In bytes of a gradient, of which SGD accesses three.
   const int64_t bytes = numbers * each.update / 3;
   return SlowestUs(cost_, choice, [&](int64_t device) {
     return options_.updates_together ? cost_.SharedUpdateUs(bytes, device)

@@ -1,5 +1,4 @@
-// What the choices of one call cost by themselves: the call, its gradient, the exchange of halos,
-// and bringing its weights up to date.
+// Prices the choices of one call: forward, gradient, halo exchange and weight update.
 #ifndef ISOMER_OPTIMIZER_MAPPING_CHOICE_PRICER_H_
 #define ISOMER_OPTIMIZER_MAPPING_CHOICE_PRICER_H_
 
@@ -13,11 +12,11 @@
 
 namespace isomer {
 
-// The synchronisation of gradients, and memory, are apart: what they count for varies in a search.
+// Gradient synchronisation and memory are separate: a search varies their weights.
 struct ChoiceCost {
   float us = kImpossibleUs, synchronisation_us = 0;
   double bytes = 0;
-  int64_t saved_bytes = 0;  // of one task, for its gradient (SavedForGradient)
+  int64_t saved_bytes = 0;  // per task, for its gradient (SavedForGradient)
 };
 
 class ChoicePricer {
@@ -37,7 +36,7 @@ class ChoicePricer {
   const ComputeGraph::ComputeNode& node_;
   std::vector<bool> wanted_;
   bool backward_ = false;
-  // Of the choice at hand; the declaration stays.
+  // For the current choice; the declaration is set once.
   Sharding sharding_;
   std::vector<TensorType> types_;
   std::vector<DataType> output_dtypes_;
@@ -48,13 +47,15 @@ class ChoicePricer {
 int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNode& node,
                     const CostOptions& options);
 
-// What is float32 in the graph is computed in `precision`.
+// The type in which a tensor of `dtype` is computed: `precision` for float32.
 inline DataType ComputedIn(DataType precision, DataType dtype) {
   return dtype == DataType::kFloat32 ? precision : dtype;
 }
-// Of a number of a weight that the graph has in `dtype`, if all its users compute in `precision`.
+// Bytes per element of a weight that is `dtype` in the graph, if all its users compute in
+// `precision`.
 WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype);
-// Of those, what a collective that keeps copies equal sends: weights as calls read them, or sums.
+// Bytes per element that a collective of the weight update sends: stored weights for all-gather and
+// broadcast, gradient sums for others.
 inline int64_t SentBytes(const WeightBytes& each, Collective kind) {
   return TraitsOf(kind).reduces ? each.reduced : each.stored;
 }

@@ -1,4 +1,4 @@
-// Calls of which each device that needs their result makes a copy.
+// Replicated calls: each device that needs the result computes it.
 #ifndef ISOMER_OPTIMIZER_MAPPING_COPIED_CALL_H_
 #define ISOMER_OPTIMIZER_MAPPING_COPIED_CALL_H_
 
@@ -10,11 +10,11 @@
 
 namespace isomer {
 
-// Makes replicate(f(x, ..)) f(replicate(x), ..), on a graph of these two calls alone: `replicate`
-// is the operator, f and the types of its operands are `call`'s. NotFound: no rule says so.
+// Rewrites replicate(f(x, ..)) to f(replicate(x), ..) on a graph of these two calls alone: f is
+// `call`, on operands of types `operands`. NotFound: no rule proves it.
 struct CopiedCall {
   RecordedSteps steps;
-  NodeId id;  // f, there
+  NodeId id;  // f in the rewritten graph
 };
 absl::StatusOr<CopiedCall> CopyCall(const RuleIndex& rules, const Operator& call,
                                     absl::Span<const TensorType> operands,

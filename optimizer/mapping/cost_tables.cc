@@ -21,7 +21,7 @@ namespace {
 
 std::string PlacementKey(const Placement& placement) {
   std::string key = absl::StrCat(placement.type.ToString(), "@", placement.view.start);
-  // Strides of coordinates that do not vary say nothing.
+  // Strides of coordinates with extent 1 are meaningless.
   const TensorType& type = placement.type;
   for (int i = 0; i < type.rank(); ++i) {
     absl::StrAppend(&key, ",", type.dims[i].degree > 1 ? placement.view.strides[i] : 0);
@@ -34,8 +34,8 @@ std::string PlacementKey(const Placement& placement) {
   return key;
 }
 
-// What one micro-batch of a tensor is: its pieces at one moment. Or, if not `each`, of all moments:
-// what a device has of the tensor is one piece then, and partial sums of moments are one.
+// Placement of one micro-batch of a tensor or, unless `each`, of all micro-batches: a device's
+// shards in all of them count as one, as do its partial sums.
 Placement WithoutMoments(Placement placement, bool each) {
   if (placement.view.moments.empty()) return placement;
   TensorType& type = placement.type;
@@ -51,8 +51,8 @@ Placement WithoutMoments(Placement placement, bool each) {
 
 }  // namespace
 
-// A placement and its gradient, in the precision that they are sent in; each of them of one
-// micro-batch, if that is how it moves.
+// A placement and its gradient, in the precision of communication; each of one micro-batch, where
+// these move one by one.
 struct PlacementForms {
   struct Both {
     PlacedTensor forward, backward;
@@ -60,13 +60,13 @@ struct PlacementForms {
   Both whole, each;
 };
 
-// A call without choices, and with those that it has under some options.
+// A call's space, and its choices under some options.
 struct CostTables::KnownCall {
-  // Devices, first device, axes, choices, moments and their dim, halves, restriction.
+  // Devices, first device, axes, choices, micro-batches and their dim, halves, restriction.
   using Key = std::tuple<int64_t, int64_t, int, int, int64_t, int, bool, std::string>;
   ChoiceSpace space;
   std::map<Key, std::unique_ptr<CallTables>> tables;
-  // Those that no user restricts, by options (Caches::setting) and the dim of micro-batches: few.
+  // Unrestricted tables, by options (Caches::setting) and micro-batch dim: few.
   struct Found {
     int setting, moment_dim;
     const CallTables* tables;
@@ -76,19 +76,20 @@ struct CostTables::KnownCall {
 
 struct CostTables::Caches {
   explicit Caches(const CostModel& cost) : moves(cost) {}
-  // A number for the options that choices depend on; -1: not looked up since they were set.
+  // Id of the options that choices depend on; -1: not looked up since they were set.
   int setting = -1;
   std::map<std::tuple<int64_t, int64_t, int64_t, int, int, bool>, int> settings;
   MovePricer moves;
   ExpansionMemo expansions;
   SplitPairs pairs;
-  absl::flat_hash_map<uint64_t, std::vector<std::unique_ptr<KnownCall>>> calls;  // by their hash
+  absl::flat_hash_map<uint64_t, std::vector<std::unique_ptr<KnownCall>>>
+      calls;  // by hash of the call
   std::map<std::string, int> placement_ids;
   std::map<std::vector<int>, PlacementSetId> set_ids;
-  std::vector<std::unique_ptr<PlacementForms>> forms;  // per placement, once it was asked for
+  std::vector<std::unique_ptr<PlacementForms>> forms;  // per placement, made lazily
   std::map<std::pair<const CallTables*, std::string>, std::vector<float>> node_us;
   std::map<std::pair<const CallTables*, std::string>, std::vector<ChoiceCost>> choice_costs;
-  // By the price of memory, too.
+  // Keyed by the price of memory, too.
   std::map<std::tuple<PlacementSetId, PlacementSetId, bool, double>, std::unique_ptr<CostTable>>
       edge_us;
 };
@@ -136,7 +137,7 @@ ChoiceOptions CostTables::WholeOptions(int moment_dim) const {
 
 namespace {
 
-// On a share of the devices that `options` are for. A half has a quarter of the choices.
+// Options for a share of the devices of `options`. A half has a quarter of the choices.
 ChoiceOptions OptionsOf(Share share, ChoiceOptions options) {
   if (share == Share::kWhole) return options;
   options.num_devices /= 2;
@@ -219,7 +220,8 @@ absl::StatusOr<const CallTables*> CostTables::Tables(int moment_dim,
   return slot.get();
 }
 
-// Where all other devices idle, those that work are the machine's first, which may be its slowest.
+// Choices that leave devices idle use the machine's first devices, which may be its slowest: also
+// offers the fastest node.
 void CostTables::AddFastestNode(ChoiceOptions options, CallTables* call) {
   const Machine& machine = cost_.machine();
   const int64_t node = machine.devices_per_node(), end = options.start + options.num_devices;
@@ -234,7 +236,7 @@ void CostTables::AddFastestNode(ChoiceOptions options, CallTables* call) {
   AddChoices(options, &caches_->pairs, &call->space);
 }
 
-// Of choices that hold all their tensors in the same way the first stays: they cost the same.
+// Keeps the first of the choices with equal placements of all tensors: they cost the same.
 void CostTables::DropDoubles(CallTables* call) {
   std::vector<ShardingChoice>& choices = call->space.choices;
   const size_t operands = call->space.operands.size();
@@ -304,7 +306,7 @@ const std::vector<float>& CostTables::NodeUs(const CallTables& call,
   return it->second;
 }
 
-// Forward, and with `gradient` backward, too.
+// Forward and, with `gradient`, backward.
 float CostTables::MoveUs(int from, int to, bool gradient) {
   if (from == to) return 0;
   auto form = [&](int id) -> const PlacementForms& {
@@ -320,7 +322,7 @@ float CostTables::MoveUs(int from, int to, bool gradient) {
     }
     return *forms[id];
   };
-  // Where both ends work through micro-batches of the same dim, these move one by one.
+  // If both ends split the same dim into micro-batches, these are resharded one by one.
   const MachineView &view = placements_[from]->view, &other = placements_[to]->view;
   const bool each = !view.moments.empty() && view.moments == other.moments;
   const double times = each ? static_cast<double>(NumMoments(view)) : 1;
@@ -332,7 +334,7 @@ float CostTables::MoveUs(int from, int to, bool gradient) {
   double us = caches_->moves.Us(produced.forward, needed.forward);
   if (gradient) us += caches_->moves.Us(needed.backward, produced.backward);
   us *= times;
-  // What arrives is kept for the backward pass, beside what was sent.
+  // The received tensor is kept for the backward pass, in addition to the sent one.
   if (options_.training) {
     us += options_.us_per_byte * static_cast<double>(needed.forward.placement.type.LocalBytes());
   }

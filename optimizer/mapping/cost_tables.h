@@ -1,6 +1,5 @@
-// The tables that mapping works on, kept across all candidates of a search: choices of a call by
-// its operator and operand types, times of nodes, and times of edges by the placements at their
-// ends.
+// Cost tables for mapping, shared by all candidates of a search: choices by operator and operand
+// types, node times per choice, resharding times per pair of placements.
 #ifndef ISOMER_OPTIMIZER_MAPPING_COST_TABLES_H_
 #define ISOMER_OPTIMIZER_MAPPING_COST_TABLES_H_
 
@@ -20,7 +19,7 @@
 
 namespace isomer {
 
-// A placement per choice, interned.
+// An interned list of placements, one per choice.
 using PlacementSetId = int;
 
 struct CallTables {
@@ -40,33 +39,34 @@ class CostTables {
   const CostModel& cost() const { return cost_; }
   const RuleIndex& rules() const { return rules_; }
   const CostOptions& options() const { return options_; }
-  // Of the options; of the machine, if they say none.
+  // As in the options; the machine's if these say 0.
   int64_t num_devices() const;
-  // Tables of choices and edges stay; times of nodes are computed anew.
+  // Keeps choices and edge times; recomputes node times.
   void set_options(const CostOptions& options);
 
-  // A call without choices, which are most of what a call takes: what splits it. One for equal
-  // calls, as long as this lives. Errors: the call does not type-check.
+  // The call's sharding and expansions, without enumerating its choices, which takes most of the
+  // time. Equal calls share one, valid as long as this lives. Errors: the call does not type-check.
   absl::StatusOr<const ChoiceSpace*> Space(const Operator& op,
                                            const std::vector<TensorType>& operands);
-  // `moment_dim`: the iteration dim that micro-batches are pieces of (batch_dims.h), or -1.
-  // `restriction`: what a user leaves of the choices (restrictions.h), or null.
-  // Errors: the call does not type-check, or no choice is left.
+  // `moment_dim`: the iteration dim that micro-batches split (batch_dims.h), or -1. `restriction`:
+  // a user's constraints on the call (restrictions.h), or null. Errors: the call does not
+  // type-check, or no choice is left.
   absl::StatusOr<const CallTables*> Call(const Operator& op,
                                          const std::vector<TensorType>& operands,
                                          int moment_dim = -1,
                                          const CallRestriction* restriction = nullptr);
-  // Time per choice: the call itself, its gradient, the exchange of halos, synchronisation and
-  // update of stored operands.
+  // Microseconds per choice: forward, gradient, halo exchange, synchronisation and update of stored
+  // operands.
   const std::vector<float>& NodeUs(const CallTables& call, const ComputeGraph::ComputeNode& node);
+  // Resharding time per pair of choices, rows: `from`; with `gradient`, forward and backward.
   const CostTable& EdgeUs(PlacementSetId from, PlacementSetId to, bool gradient);
 
   PlacementSetId Intern(const std::vector<Placement>& placements);
   const std::vector<int>& PlacementsOf(PlacementSetId set) const { return sets_[set]; }
   const Placement& placement(int id) const { return *placements_[id]; }
-  // Of all mappings with these tables.
+  // Shared by all mappings over these tables.
   MappingMemo* mapping_memo() const { return mapping_memo_.get(); }
-  // Of all plans that are derived with the choices of these tables.
+  // Shared by all derivations of plans from these tables' choices.
   DerivationMemo* derivation_memo() const { return derivation_memo_.get(); }
 
  private:
@@ -81,7 +81,7 @@ class CostTables {
   void DropDoubles(CallTables* call);
   int InternPlacement(const Placement& placement);
   PlacementSetId InternIds(std::vector<int> ids);
-  // As it is computed.
+  // With the type that it is computed in.
   Placement InPrecision(Placement placement) const;
   float MoveUs(int from, int to, bool gradient);
 

@@ -56,7 +56,7 @@ class Derivation {
         ISOMER_RETURN_IF_ERROR(chains.Normalize(id, o, &graph_, &steps_));
       }
     }
-    // Users come before what they use.
+    // Reverse topological: users come before producers.
     for (auto call = copied.rbegin(); call != copied.rend(); ++call) {
       const auto& [id, choice] = *call;
       for (NodeId replicate : ReplicatesBehind(id, choice.outputs[0].type.copies)) {
@@ -83,7 +83,7 @@ class Derivation {
   }
 
  private:
-  // Returns where the call went.
+  // Returns the image of the call.
   absl::StatusOr<NodeId> Expand(NodeId id, const ChoiceSpace& space, const ShardingChoice& choice) {
     auto [it, added] =
         tables_.derivation_memo()->splits.try_emplace({&space, choice.axes, choice.degrees});
@@ -104,8 +104,8 @@ class Derivation {
     return call;
   }
 
-  // What `call` makes is copied behind it by `replicate`: it is made of copies instead. `choice`:
-  // with copies.
+  // `replicate` copies the result of `call`: replaces it by replicated computation, with the choice
+  // `choice`.
   absl::Status Copy(NodeId call, NodeId replicate, const ShardingChoice& choice) {
     const Operator op = graph_.node(call).op, copies = graph_.node(replicate).op;
     std::vector<TensorRef> place = graph_.node(call).inputs;
@@ -134,7 +134,7 @@ class Derivation {
     return absl::OkStatus();
   }
 
-  // Each replicate(copies) of what the call makes that a call uses: every user has its own.
+  // Each replicate(copies) of the call's results that a call uses: every user has its own.
   std::set<NodeId> ReplicatesBehind(NodeId call, int64_t copies) const {
     std::set<NodeId> found;
     for (const auto& [user, choice] : calls_) {
@@ -149,7 +149,7 @@ class Derivation {
     return found;
   }
 
-  // `new_ids` are changed with it.
+  // Updates `new_ids`.
   absl::StatusOr<Graph> InOrderOfModel(const Graph& graph, std::vector<NodeId>* new_ids) const {
     constexpr int kNone = std::numeric_limits<int>::max();
     std::vector<int> call_place(graph.num_nodes(), kNone);
@@ -157,8 +157,8 @@ class Derivation {
       const NodeId to = (*new_ids)[id.value];
       if (to.value >= 0) call_place[to.value] = std::min(call_place[to.value], at);
     }
-    // Ids are topological; what is no call of the model is there for its first user, leaves are
-    // first.
+    // Ids are topological; nodes that are no calls of the model precede their first user, leaves
+    // come first.
     std::vector<int> place = call_place;
     for (int id = graph.num_nodes() - 1; id >= 0; --id) {
       if (IsLeaf(graph.node({id}).op.kind())) place[id] = -1;
@@ -192,7 +192,7 @@ class Derivation {
   GrowingGraph graph_;
   std::vector<DerivationStep> steps_;
   std::map<NodeId, ShardingChoice> calls_;  // the calls as split
-  std::map<NodeId, int> place_of_;          // of calls, among those of the model
+  std::map<NodeId, int> place_of_;          // of calls, in the model's order
   int place_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// What derivations of plans have in common: how calls are split by rules, and how chains of
-// parallel operators between them become shortest.
+// Memo of derivations: how rules split calls, and shortest forms of the chains of parallel
+// operators between calls.
 #ifndef ISOMER_OPTIMIZER_MAPPING_DERIVATION_MEMO_H_
 #define ISOMER_OPTIMIZER_MAPPING_DERIVATION_MEMO_H_
 
@@ -17,7 +17,7 @@
 namespace isomer {
 
 struct DerivationMemo {
-  // A call as a choice splits it.
+  // A call expanded by one choice.
   struct Split {
     RecordedSteps steps;
     SplitCall call;
@@ -25,10 +25,10 @@ struct DerivationMemo {
 
   explicit DerivationMemo(const RuleIndex& rules) : chains(rules) {}
 
-  // By the call and what a choice splits of it.
+  // By call, axes and degrees of the choice.
   std::map<std::tuple<const ChoiceSpace*, std::vector<Axis>, std::vector<int64_t>>, Split> splits;
   ChainNormalizer chains;
-  // Of calls that have copies, by what they are.
+  // Replicated calls, by operator and operand types.
   std::map<std::string, CopiedCall> copied;
 };
 

@@ -15,16 +15,16 @@
 namespace isomer {
 namespace {
 
-// Each solve of a core costs as much as the core that is left: the larger it is, the fewer.
+// A solve costs as much as the core is large, so a larger core gets fewer.
 constexpr int64_t kMostBranchedNodes = 512;
 
-// A minimum of sums in another order.
+// Tolerance for sums in another order.
 constexpr double kRounding = 1e-5;
 
-// Assignments between two looks at the clock.
+// Assignments between two checks of the deadline.
 constexpr int64_t kLeavesPerLook = 4096;
 
-// The best assignment for each choice of the terminals, by trying all.
+// The best assignment for each choice of the terminals, by enumeration.
 class Enumeration {
  public:
   Enumeration(const MappingProblem& problem, const Deadline& deadline)
@@ -35,12 +35,12 @@ class Enumeration {
     }
   }
 
-  // False: the deadline came first.
+  // False: stopped by the deadline.
   bool Run() {
     SetFrom(0, 0);
     return !over_;
   }
-  // Per choices of the terminals.
+  // The best assignment for given choices of the terminals.
   struct Best {
     float us = kImpossibleUs;
     std::vector<int> choices;
@@ -73,7 +73,7 @@ class Enumeration {
 
   const MappingProblem& problem_;
   const Deadline& deadline_;
-  std::vector<std::vector<const MappingProblem::Edge*>> edges_;  // by their later node
+  std::vector<std::vector<const MappingProblem::Edge*>> edges_;  // by later node
   std::vector<int> choices_;
   std::map<std::pair<int, int>, Best> best_;
   int64_t leaves_ = 0;
@@ -110,7 +110,7 @@ class MappingSolver {
     solution_.gap_ = enumeration.Run() ? 0 : 1;
     const std::vector<int>& terminals = problem.terminals;
     const MappingReduction reduction(problem, nullptr);
-    std::set<std::vector<int>> inner;  // what is set of the other nodes
+    std::set<std::vector<int>> inner;  // assignments of the other nodes
     for (const auto& [ends, best] : enumeration.best()) {
       std::vector<int> choices = best.choices;
       for (int terminal : terminals) choices[terminal] = 0;
@@ -127,7 +127,7 @@ class MappingSolver {
   }
 
  private:
-  // Takes what is least at some entry.
+  // Adds the alternative where it improves an entry of the table.
   float Add(std::shared_ptr<const MappingReduction> reduction) {
     CostTable table = reduction->Table();
     const float least = *std::min_element(table.us.begin(), table.us.end());
@@ -143,8 +143,8 @@ class MappingSolver {
     return least;
   }
 
-  // Sets the nodes of a core to each of their choices in turn. False: that takes more than `budget`
-  // solves; nothing was added.
+  // Solves a core by fixing its nodes to each of their choices in turn. False: needs more than
+  // `budget` solves; nothing was added.
   bool Condition(const MappingReduction& reduction, int64_t budget) {
     std::vector<std::shared_ptr<const MappingReduction>> solved;
     if (!Branch(reduction, budget, &solved)) return false;
@@ -176,14 +176,15 @@ class MappingSolver {
   }
 
   void SolveLargeCore(MappingReduction& reduction) {
-    // The bound is for these choices only.
+    // The bound covers these choices only.
     for (int node : reduction.Core()) reduction.KeepToWhole(node);
     const PairwiseBound bound = Bound(reduction);
-    std::map<int, int> set;  // the nodes of the core that were set last
+    std::map<int, int> set;  // core nodes fixed in the last round
     float least = Descend(reduction, nullptr, &set);
     least = std::min(least, Descend(reduction, &looks_best_, &set));
     for (int round = 0; round < options_.rounds; ++round) {
-      // All nodes as they are in the best solution so far: whichever are set, it stays reachable.
+      // All nodes' choices in the best solution so far, which thus stays reachable whichever are
+      // fixed.
       const std::vector<float>& us = solution_.table_.us;
       const int at = static_cast<int>(std::min_element(us.begin(), us.end()) - us.begin());
       const int cols = solution_.table_.cols;
@@ -199,7 +200,7 @@ class MappingSolver {
     if (solution_.gap_ < kRounding) solution_.gap_ = 0;
   }
 
-  // The core, with its terminals, as a problem of its own. Keeps where the messages left it.
+  // Bounds the core, with its terminals, as a problem of its own. Keeps the messages' favourites.
   PairwiseBound Bound(const MappingReduction& reduction) {
     std::vector<int> nodes = reduction.Core();
     nodes.insert(nodes.end(), reduction.terminals().begin(), reduction.terminals().end());
@@ -237,8 +238,8 @@ class MappingSolver {
     return bound;
   }
 
-  // Sets nodes until the rest can be reduced: to their labels, or to what looks best by then; nodes
-  // that were not set the last time (`set`) before those that were.
+  // Fixes nodes until the rest is reducible: to their labels, or to the current favourite; nodes
+  // not fixed in the last round (`set`) before the others.
   float Descend(const MappingReduction& from, const std::map<int, int>* labels,
                 std::map<int, int>* set) {
     MappingReduction reduction = from;
@@ -273,7 +274,7 @@ class MappingSolver {
   const MappingOptions& options_;
   const bool concurrent_branches_;
   MappingSolution solution_;
-  std::map<int, int> looks_best_;  // by the messages, per node of the core
+  std::map<int, int> looks_best_;  // per core node: the choice that the messages favour
 };
 
 std::vector<int> MappingSolution::Choices(int first, int second) const {

@@ -20,8 +20,8 @@ class MessagePassing {
     }
   }
 
-  // One pass; the sum of what it normalised away, plus the minima of nodes at which chains end, is
-  // the bound.
+  // One pass. The bound is the sum of the normalisations and of the minima of nodes where chains
+  // end.
   double Pass(bool forward) {
     double bound = 0;
     const int n = static_cast<int>(at_.size());
@@ -33,7 +33,7 @@ class MessagePassing {
       const int behind = static_cast<int>(at_[node].size()) - ahead;
       const float chains = static_cast<float>(std::max({ahead, behind, 1}));
       const float least = *std::min_element(total.begin(), total.end());
-      // Chains that end here keep their part of the node's cost.
+      // Chains ending here keep their part of the node's cost.
       bound += static_cast<double>(least) * (static_cast<double>(chains) - ahead) / chains;
       for (int e : at_[node]) {
         if (IsAhead(e, node, forward)) bound += Send(e, node, total, chains);
@@ -57,7 +57,7 @@ class MessagePassing {
     return (edge.a == node ? edge.b > node : edge.a > node) == forward;
   }
 
-  // The message over edge `e` from `node`; returns what was subtracted from it, its least.
+  // Sends the message over edge `e` from `node`; returns its minimum, which is subtracted.
   double Send(int e, int node, const std::vector<float>& total, float chains) {
     const auto& edge = problem_.edges[e];
     const bool rows = edge.a == node;  // the sender's choices are rows
@@ -88,7 +88,7 @@ class MessagePassing {
 
   const PairwiseProblem& problem_;
   std::vector<std::vector<int>> at_;  // per node: its edges
-  // Per edge: what came to a, what came to b.
+  // Per edge: messages to a and to b.
   std::vector<std::array<std::vector<float>, 2>> messages_;
 };
 

@@ -1,9 +1,9 @@
-// A bound from below for a sum of functions of one and of two variables, by message passing.
+// A lower bound for a sum of unary and pairwise functions, by message passing.
 //
 // TRW-S (Kolmogorov, PAMI 2006): sequential tree-reweighted message passing. A message along an
-// edge moves cost from one of its ends to the other; sums stay what they are for every assignment.
-// Passing over the nodes in order and back, with each node's cost shared out evenly among the
-// chains through it, never lowers the sum of all minima: the bound.
+// edge moves cost from one end to the other, which keeps the sum of every assignment (a
+// reparametrisation). A forward and a backward pass over the nodes, with each node's cost divided
+// evenly among the chains through it, never lower the sum of all minima, which is the bound.
 #ifndef ISOMER_OPTIMIZER_MAPPING_MAPPING_BOUND_H_
 #define ISOMER_OPTIMIZER_MAPPING_MAPPING_BOUND_H_
 
@@ -23,12 +23,12 @@ struct PairwiseProblem {
 };
 
 struct PairwiseBound {
-  double us = 0;  // no assignment costs less; kImpossibleUs: there is none
-  // Per node and choice: what it costs with all that the messages moved to it.
+  double us = 0;  // lower bound; kImpossibleUs: infeasible
+  // Per node and choice: its cost after the messages.
   std::vector<std::vector<float>> reparametrised;
 };
 
-// `passes`: over all nodes, there and back.
+// `passes`: forward and backward over all nodes.
 PairwiseBound BoundPairwise(const PairwiseProblem& problem, int passes);
 
 }  // namespace isomer

@@ -1,4 +1,4 @@
-// Branches that only meet: nodes that fold into what they lead to (mapping_reduction.h).
+// Branches that only meet: nodes that fold into their successor (mapping_reduction.h).
 #include <algorithm>
 #include <utility>
 
@@ -7,15 +7,14 @@
 namespace isomer {
 namespace {
 
-// Of more branches that meet all keep to one share: each part of a split has three to the power of
-// so many ways.
+// With more branches than this, all keep to one share: each part of a split has 3^branches
+// assignments.
 constexpr int kMostBranchesBeside = 5;
 
 }  // namespace
 
-// `node` has one neighbour left: its best answer to each choice of that becomes part of it. It is
-// in the same share of the machine, unless several branches meet there that need nothing of each
-// other.
+// Folds `node` into its only neighbour: its best answer to each choice. It keeps to the neighbour's
+// share, unless several independent branches meet there.
 void MappingReduction::FoldInto(int node, int composite) {
   const Composite& c = composites_[composite];
   const int neighbour = c.a == node ? c.b : c.a;
@@ -47,8 +46,8 @@ void MappingReduction::FoldInto(int node, int composite) {
   if (!is_branch) folds_.back().us.clear();
 }
 
-// Each branch either keeps to the node's share, and waits for the others, or to one part of a split
-// of it, beside those on the other part.
+// Each branch either keeps to the node's share, in sequence with the others, or to one part of a
+// split of it, concurrent with those on the other part.
 float MappingReduction::BranchesUs(int node, int choice, std::vector<int>* shares) const {
   const std::vector<int>& branches = nodes_[node].branches;
   const auto count = static_cast<int>(branches.size());

@@ -1,9 +1,9 @@
-// Mappings in which branches that only meet (towers that a Concat joins) may run beside each other:
-// each keeps to the devices of what it leads to, or to a share of them, beside those on another.
+// Mappings in which branches that only meet (towers that a Concat joins) may run concurrently: each
+// on the devices of its successor, or on a share of them, disjoint from the other's.
 //
-// It is not always better. By the tables a branch waits for what it communicates, so that two of
-// them take the sum of all that on the same devices; in a step each computes while the other
-// communicates. So both mappings are found, and the simulator decides.
+// That is not always better. Tables count a branch's communication as exposed, so two branches on
+// the same devices cost the sum; in a step one computes while the other communicates. So both
+// mappings are found, and the simulator decides.
 #ifndef ISOMER_OPTIMIZER_MAPPING_MAPPING_BRANCHES_H_
 #define ISOMER_OPTIMIZER_MAPPING_MAPPING_BRANCHES_H_
 

@@ -1,4 +1,4 @@
-// The way back through the reductions (mapping_reduction.h).
+// Traces choices back through the reductions (mapping_reduction.h).
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace isomer {
 
-// Decides the nodes inside of a composite from its ends.
+// Decides the inner nodes of a composite from its ends.
 class MappingTraceBack {
  public:
   MappingTraceBack(const MappingReduction& reduction, std::vector<int>* choices)
@@ -25,7 +25,7 @@ class MappingTraceBack {
 
   void Unfold(const MappingReduction::Fold& fold) {
     if (fold.node < 0) {
-      // Everything inside of it keeps to the share of the end that was free.
+      // The composite keeps to the share of its free end.
       const auto& c = reduction_.composites_[fold.composite];
       return Composite(fold.composite, std::max(ShareAt(c.a), ShareAt(c.b)));
     }
@@ -102,7 +102,7 @@ std::vector<int> MappingReduction::Choices(int first, int second) const {
   if (terminals_.size() > 1 && !live_[terminals_[0]].empty()) {
     back.Composite(live_[terminals_[0]][0], 0);
   }
-  // A folded node answers its neighbour, which is decided by now: last fold first.
+  // A folded node answers its neighbour, which is already decided: last fold first.
   for (auto fold = folds_.rbegin(); fold != folds_.rend(); ++fold) back.Unfold(*fold);
   return choices;
 }

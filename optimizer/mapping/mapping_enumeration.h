@@ -1,4 +1,4 @@
-// Mapping without a dynamic program: what that saves is asked by `bench/search ablation`, as in
+// Mapping by enumeration: `bench/search ablation` measures what the dynamic program saves, as in
 // Unity's table 2 (OSDI'22).
 #ifndef ISOMER_OPTIMIZER_MAPPING_MAPPING_ENUMERATION_H_
 #define ISOMER_OPTIMIZER_MAPPING_MAPPING_ENUMERATION_H_
@@ -8,9 +8,8 @@
 
 namespace isomer {
 
-// Tries every choice of the whole machine for every node, all with all; nodes run one after the
-// other. In time exponential in the nodes: at the deadline the best so far is the solution, and
-// not exact.
+// Tries all combinations of the nodes' choices on the full machine; nodes run one after the other.
+// Exponential in the nodes: at the deadline the best so far is the solution, not exact.
 MappingSolution EnumerateMappings(const MappingProblem& problem, const Deadline& deadline);
 
 }  // namespace isomer

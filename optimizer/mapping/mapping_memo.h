@@ -1,5 +1,5 @@
-// Tables that reductions made, by what they were made of: a candidate of the search that differs
-// from another in three nodes makes those anew that contain one of them.
+// Memo of the tables that reductions make: a candidate that differs from another in three nodes
+// recomputes only tables over one of them.
 #ifndef ISOMER_OPTIMIZER_MAPPING_MAPPING_MEMO_H_
 #define ISOMER_OPTIMIZER_MAPPING_MAPPING_MEMO_H_
 
@@ -12,12 +12,12 @@
 
 namespace isomer {
 
-// Thread-safe. Keeps what was used last, up to `max_bytes`.
+// Thread-safe. Keeps the most recently used tables, up to `max_bytes`.
 class MappingMemo {
  public:
   explicit MappingMemo(int64_t max_bytes = int64_t{256} << 20) : max_bytes_(max_bytes) {}
 
-  // Null: not there. Keys are hashes: `rows` and `cols` are compared as well.
+  // Null: absent. Keys are hashes: `rows` and `cols` are compared as well.
   std::shared_ptr<const CostTable> Find(uint64_t key, int rows, int cols);
   void Insert(uint64_t key, std::shared_ptr<const CostTable> table);
 
@@ -32,8 +32,8 @@ class MappingMemo {
 
   const int64_t max_bytes_;
   std::mutex mutex_;
-  // Two generations: when the younger is half of what may be kept, the older goes and the younger
-  // grows old. What is found among the old is young again.
+  // Two generations: when the young one reaches half of `max_bytes`, the old one is dropped and the
+  // young one becomes old. A hit makes a table young again.
   Tables young_, old_;
   int64_t young_bytes_ = 0;
   int64_t hits_ = 0, misses_ = 0;

@@ -16,7 +16,7 @@ uint64_t HashOf(const std::vector<T>& values, uint64_t seed) {
       seed);
 }
 
-// Per share of `splits`, the shares that contain it, in ascending order, and itself at the end.
+// Per share of `splits`: the shares that contain it, ascending, then itself.
 std::vector<std::vector<int>> Containers(const std::vector<ShareSplit>& splits) {
   int shares = 1;
   for (const ShareSplit& split : splits) {
@@ -130,7 +130,7 @@ uint64_t MappingReduction::EndsKey(int a, int b) const {
   return HashCombine(nodes_[a].shares_key, nodes_[b].shares_key);
 }
 
-// Adds an edge, in parallel to the one that is there already.
+// Adds an edge, in parallel with an existing one.
 int MappingReduction::AddComposite(Composite composite) {
   composite.tables.resize(NumShares());
   composites_.push_back(std::move(composite));
@@ -164,7 +164,7 @@ void MappingReduction::RemoveLive(int composite) {
   std::erase(live_[composites_[composite].b], composite);
 }
 
-// Where data comes from if it flows over `m` from one of the composites into the other, else -1.
+// The source of data that flows over `m` from one composite into the other, or -1.
 int MappingReduction::DirectedSource(int m, int left, int right) const {
   for (const auto& [in, out] : {std::pair(left, right), std::pair(right, left)}) {
     const Composite &i = composites_[in], &o = composites_[out];
@@ -180,7 +180,7 @@ bool MappingReduction::RunBeside(int left, int right) const {
 }
 
 MappingReduction::Composite MappingReduction::Joined(int m, int left, int right) const {
-  // Rows are what data comes from, where that is known.
+  // Rows are the source of the data, if known.
   if (DirectedSource(m, right, left) >= 0 && composites_[left].from == m) std::swap(left, right);
   const Composite &l = composites_[left], &r = composites_[right];
   Composite s;
@@ -245,9 +245,9 @@ bool MappingReduction::ReduceNode(int m, bool any) {
   return true;
 }
 
-// Branches are reduced before the forks and joins at their ends, so that they are seen as branches.
-// In one sweep, no composite is made of another that the sweep made: a chain becomes a balanced
-// tree, of which a change to one node spares all but a path.
+// Branches are reduced before the forks and joins at their ends, to be recognised as branches. In
+// one sweep, no composite contains another of that sweep: a chain becomes a balanced tree, in which
+// a change to one node affects one path only.
 void MappingReduction::Reduce() {
   bool any = false;
   while (true) {
@@ -285,7 +285,7 @@ void MappingReduction::Fix(int node, int choice) {
       const auto& answers = ChoicesOf(other, share);
       if (answers.empty()) continue;
       const TablePointer table = Towards(c, node, share);
-      // The whole machine contains every share, and comes first.
+      // The full machine contains every share, and comes first.
       for (size_t n = 0; n < answers.size(); ++n) {
         AddUs(other, answers[n],
               table->at(OwnBegin(other, share) + static_cast<int>(n), static_cast<int>(place)));

@@ -1,9 +1,9 @@
-// A graph of cost tables, reduced step by step, with what is needed to go back.
+// A graph of cost tables under reduction, with the records to trace choices back.
 //
-// A composite is an edge between two nodes that stands for everything that was reduced into it. Its
-// tables, one per share of the machine that the nodes inside may keep to, are made when they are
-// asked for. The table of a share has rows and columns for what an end of it may be: a choice of
-// that share, or of one that contains it (a fork on the whole machine before a branch on half).
+// A composite is an edge that stands for the subgraph reduced into it. Its tables, one per share of
+// the machine that the inner nodes may keep to, are made lazily. The table of a share has rows and
+// columns for the choices that its ends may have: those of that share, or of one that contains it
+// (a fork on the full machine before a branch on half).
 #ifndef ISOMER_OPTIMIZER_MAPPING_MAPPING_REDUCTION_H_
 #define ISOMER_OPTIMIZER_MAPPING_MAPPING_REDUCTION_H_
 
@@ -16,39 +16,39 @@
 
 namespace isomer {
 
-// Per node and share: what every choice takes of each device of that share.
+// [node][share]: microseconds that every choice takes at least on each device of that share.
 using MappingResources = std::vector<std::vector<float>>;
 
 class MappingReduction {
  public:
-  // What of the problem outlives this: edge tables, and the memo. With `resources`, branches that
-  // keep to one share overlap: together they cost the largest of the one, the other and all
-  // resources of both, which is never more than they do (lower_bound.h). `concurrent_branches`:
-  // that only meet may, on shares of their own (mapping_branches.h).
+  // The problem's edge tables and the memo must outlive this. With `resources`, branches on one
+  // share overlap: together they cost the maximum of the one, the other and the resources of both,
+  // a lower bound (lower_bound.h). `concurrent_branches`: branches that only meet may run on
+  // separate shares (mapping_branches.h).
   MappingReduction(const MappingProblem& problem, MappingMemo* memo,
                    const MappingResources* resources = nullptr, bool concurrent_branches = false);
 
-  // Series, parallel and fold, until nothing is left to reduce.
+  // Applies series, parallel and fold reductions until none applies.
   void Reduce();
-  // Lets a node of the core that one terminal alone leads to be something else for each composite
-  // that leaves it: its time counts on all paths, its resources once.
+  // Relaxes a core node with one terminal as its only predecessor: it may take a different choice
+  // for each composite that leaves it. Its time counts on all paths, its resources once.
   void Relax(int node);
-  // Takes a node's choices of shares away.
+  // Removes a node's choices on shares of the machine.
   void KeepToWhole(int node);
-  // Gives a node a choice of the whole machine for good.
+  // Fixes a node to a choice on the full machine.
   void Fix(int node, int choice);
-  // The tables of what is left. REQUIRES: reduced, and Core() is empty.
+  // The table over the terminals. REQUIRES: reduced, and Core() is empty.
   CostTable Table() const;
   // A choice for every node, given those of the terminals. REQUIRES: as above.
   std::vector<int> Choices(int first, int second) const;
 
-  // Inner nodes that are left, ascending.
+  // Inner nodes that did not reduce, ascending.
   std::vector<int> Core() const;
   int Degree(int node) const { return static_cast<int>(live_[node].size()); }
-  // The choice of a node of the core with the least time if the others answer as they like best.
+  // The choice of a core node with the least time if each neighbour answers with its best.
   int Promising(int node) const;
-  // Choices of the whole machine that a node of the core has; what they cost by themselves, and
-  // what the composite between two nodes adds to that.
+  // A core node's choices on the full machine; below, their own times, and the composites between
+  // core nodes.
   const std::vector<int>& WholeChoices(int node) const { return ChoicesOf(node, 0); }
   float NodeUs(int node, int choice) const { return nodes_[node].us[choice]; }
   struct CoreEdge {
@@ -57,28 +57,28 @@ class MappingReduction {
   };
   std::vector<CoreEdge> CoreEdges() const;
   const std::vector<int>& terminals() const { return terminals_; }
-  // What nodes without neighbours cost.
+  // Total microseconds of nodes without neighbours.
   float IsolatedUs() const;
 
  private:
   using TablePointer = std::shared_ptr<const CostTable>;
 
   struct NodeState {
-    std::vector<float> us;  // with those of folded neighbours
-    // Per share, the choices of just that share, and what the ends of a branch of that share may
-    // be: those of shares that contain it, then its own.
+    std::vector<float> us;  // including folded neighbours
+    // Per share: its choices, and the choices visible to a branch on it: those of shares that
+    // contain it, then its own.
     std::vector<std::vector<int>> own, visible;
     std::vector<float> resources;  // per share; empty: costs add up
     uint64_t shares_key = 0;
     bool gone = false;
-    // Folds into this node of what only leads here: branches that may run beside each other.
+    // Folds of branches that end here, which may run concurrently.
     std::vector<int> branches;
-    std::vector<float> own_us;  // `us` without those; empty: there are none
+    std::vector<float> own_us;  // `us` without branches; empty
   };
   struct Composite {
     int a = -1, b = -1;  // rows are choices of a, columns of b
-    // The end that data comes from; -1: neither, it was reduced over a fork or a join, and is no
-    // branch that could run beside another.
+    // The end that data comes from; -1: neither, as it was reduced over a fork or a join and so is
+    // no branch that could run concurrently with another.
     int from = -1;
     // Series: inner node and two parts (one at a, one at b); parallel: two parts; an edge: neither.
     int inner = -1;
@@ -104,7 +104,7 @@ class MappingReduction {
   int NumShares() const { return static_cast<int>(contains_.size()); }
   const std::vector<int>& ChoicesOf(int node, int share) const { return nodes_[node].own[share]; }
   const std::vector<int>& Visible(int node, int share) const { return nodes_[node].visible[share]; }
-  // Where choices of `share` begin among those visible there.
+  // Index of the share's own choices in Visible().
   int OwnBegin(int node, int share) const {
     return static_cast<int>(Visible(node, share).size() - ChoicesOf(node, share).size());
   }
@@ -120,15 +120,13 @@ class MappingReduction {
   void FoldInto(int node, int composite);
   // Per choice of the composite's other end that is visible in the share: the node's best answer.
   std::vector<float> AnswersIn(int share, int node, int composite) const;
-  // The time of the branches that are folded into a node which has that choice of that share, and
-  // the share that each of them keeps to.
+  // Time of the branches folded into the node under this choice; sets the share that each keeps to.
   float BranchesUs(int node, int choice, std::vector<int>* shares) const;
-  // Adds to the time of a choice.
   void AddUs(int node, int choice, float us);
-  // Where the choice stands among those visible in the share.
+  // Index of the choice in Visible().
   int PlaceIn(int node, int choice, int share) const;
   int DirectedSource(int m, int left, int right) const;
-  // Two parallel composites are branches with operators of their own.
+  // Whether both composites have operators, so that they may run concurrently.
   bool RunBeside(int left, int right) const;
 
   const CostTable& Us(int composite, int share) const;
@@ -148,7 +146,7 @@ class MappingReduction {
   std::vector<std::pair<int, int>> fixed_;
   std::vector<int> terminals_;
   std::vector<ShareSplit> splits_;
-  std::vector<std::vector<int>> contains_;  // per share: those that contain it, and itself
+  std::vector<std::vector<int>> contains_;  // per share: itself and those that contain it
   MappingMemo* memo_;
   bool concurrent_branches_;
 };

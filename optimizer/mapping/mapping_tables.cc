@@ -17,7 +17,7 @@ CostTable Transposed(const CostTable& t) {
   return result;
 }
 
-// Where each of `some` stands among `all`, of which it is a part.
+// Positions of `some` in `all`, its superset.
 std::vector<int> PlacesOf(const std::vector<int>& some, const std::vector<int>& all) {
   std::vector<int> places;
   places.reserve(some.size());
@@ -66,7 +66,7 @@ MappingReduction::TablePointer MappingReduction::EdgeTable(const Composite& c, i
   if (static_cast<int>(rows.size()) == c.edge->rows &&
       static_cast<int>(cols.size()) == c.edge->cols && std::is_sorted(rows.begin(), rows.end()) &&
       std::is_sorted(cols.begin(), cols.end())) {
-    return TablePointer(TablePointer(), c.edge);  // The problem's own.
+    return TablePointer(TablePointer(), c.edge);  // Owned by the problem.
   }
   auto table =
       std::make_shared<CostTable>(static_cast<int>(rows.size()), static_cast<int>(cols.size()), 0);

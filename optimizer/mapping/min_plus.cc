@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// The widest vectors that the processor has. Sums and minima are the same in every width.
+// Uses the processor's widest vectors; sums and minima are the same in every width.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define ISOMER_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -13,7 +13,7 @@
 namespace isomer {
 namespace {
 
-constexpr int kColumns = 64;  // of a block: four registers of 16
+constexpr int kColumns = 64;  // per block: four registers of 16
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The inner loop of mapping: matrix products in which sums are minima and products are sums.
+// The inner loop of mapping: matrix products over the (min, +) semiring.
 #ifndef ISOMER_OPTIMIZER_MAPPING_MIN_PLUS_H_
 #define ISOMER_OPTIMIZER_MAPPING_MIN_PLUS_H_
 

@@ -30,7 +30,7 @@ MoveCuts CutsOfMove(const Placement& from, const Placement& to) {
       dims.push_back(cut(i, f.dims[i].degree, t.dims[i].degree));
     }
   }
-  // Which dim is which does not matter.
+  // The order of dims is irrelevant.
   std::sort(dims.begin(), dims.end());
   MoveCuts cuts = {from.view.start, to.view.start};
   const auto add = [&](const Cut& c) { cuts.insert(cuts.end(), c.begin(), c.end()); };

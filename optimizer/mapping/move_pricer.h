@@ -1,6 +1,6 @@
-// Prices of moves, many times over: a resharding but for its reduction is a latency and a time for
-// each byte that depend on how the two placements cut the tensor, not on its sizes, nor on the dims
-// that neither cuts. So one of these lines serves tensors of all shapes.
+// Resharding prices, memoised. But for the reduction of partial sums, resharding costs a latency
+// plus a time per byte, which depend on how the two placements shard the tensor, but not on its
+// size or on dims that neither shards. So one such line serves tensors of all shapes.
 #ifndef ISOMER_OPTIMIZER_MAPPING_MOVE_PRICER_H_
 #define ISOMER_OPTIMIZER_MAPPING_MOVE_PRICER_H_
 
@@ -14,15 +14,15 @@
 
 namespace isomer {
 
-// A placement as reshardings see it. Those of equal structure differ in the sizes of dims alone.
+// Placements of equal structure differ only in the sizes of dims.
 struct PlacedTensor {
   Placement placement;
   int structure = 0;
   double bytes = 0;  // of the logical tensor
 };
 
-// What a move does to what one of its placements cuts: devices that they start at, copies, partials
-// and dims, whichever they are, with extents and strides of either side.
+// What the cost of a move depends on: first devices, and extents and strides on either side of
+// copies, partials and sharded dims, in an order that does not depend on which dims these are.
 using MoveCuts = absl::InlinedVector<int64_t, 24>;
 MoveCuts CutsOfMove(const Placement& from, const Placement& to);
 
@@ -32,17 +32,17 @@ class MovePricer {
   const ReshardLevels& levels() const { return levels_; }
 
   PlacedTensor Place(const Placement& placement);
-  // REQUIRES: CanReshard(from, to), no moments.
+  // ReshardUs in microseconds. REQUIRES: CanReshard(from, to), one micro-batch.
   double Us(const PlacedTensor& from, const PlacedTensor& to);
 
  private:
-  // Of a byte of the logical tensor.
+  // Per byte of the logical tensor.
   struct Line {
     double fixed_us = 0, us_per_byte = 0;
   };
   ReshardLevels levels_;
   absl::flat_hash_map<std::string, int> structures_;
-  absl::flat_hash_map<std::pair<int, int>, Line> lines_;  // by structures
+  absl::flat_hash_map<std::pair<int, int>, Line> lines_;  // by both structures
   absl::flat_hash_map<MoveCuts, Line> lines_of_cuts_;
 };
 

@@ -111,7 +111,7 @@ class RestrictionResolver {
     return absl::OkStatus();
   }
 
-  // Data flows from a stage to later ones only.
+  // Data must not flow to earlier stages.
   absl::Status CheckStages() {
     std::vector<std::pair<int64_t, std::string>> reached(compute_.nodes.size(), {-1, ""});
     for (size_t n = 0; n < compute_.nodes.size(); ++n) {
@@ -136,7 +136,7 @@ class RestrictionResolver {
     return absl::OkStatus();
   }
 
-  // Stages of a pipeline have the devices that there are in equal parts.
+  // Pipeline stages divide the devices equally, so they exclude device constraints.
   absl::Status CheckNoDevices(const std::pair<int64_t, std::string>& stage) const {
     if (stage.first == 0) return absl::OkStatus();
     for (const auto& [id, where] : devices_) {
@@ -149,7 +149,7 @@ class RestrictionResolver {
     return absl::OkStatus();
   }
 
-  // What reaches a call, by iteration dim; stated first, then by distance.
+  // Constraints that reach a call, per iteration dim; stated ones first, then by distance.
   struct AtCall {
     int dim;
     Want want;
@@ -179,7 +179,7 @@ class RestrictionResolver {
       const std::string* replicated = spread.Replicated(call.inputs[o]);
       for (int i = 0; i < static_cast<int>(d.operands[o].size()); ++i) {
         const int lead = d.LeadOfOperandDim(o, i);
-        const bool makes = node.operands[o].producer < 0;  // nobody else does
+        const bool makes = node.operands[o].producer < 0;  // stored or fed
         ISOMER_RETURN_IF_ERROR(add(call.inputs[o], i, lead, makes));
         if (replicated == nullptr || lead < 0) continue;
         wants.push_back({lead, {1, *replicated, 0}, TensorLabel(graph_, call.inputs[o])});

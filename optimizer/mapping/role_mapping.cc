@@ -37,10 +37,10 @@ class RoleMapper {
  private:
   struct Chosen {
     ShardingChoice choice;
-    std::vector<DimRole> roles;  // with the model dim marked
+    std::vector<DimRole> roles;  // with the tensor-parallel dim
   };
 
-  // Into how many micro-batches a call can be cut its choices say.
+  // Choices tell into how many micro-batches the call splits.
   absl::StatusOr<const ChoiceSpace*> SpaceOf(const Operator& op,
                                              const std::vector<TensorType>& operands,
                                              int batch_dim) {
@@ -69,13 +69,13 @@ class RoleMapper {
     for (ShardingPreference& wish : wishes_({node.id, node, space, roles, devices_})) {
       int64_t used = 1;
       for (const Axis& axis : wish.axes) used *= axis.degree;
-      // Devices that are left over: the outer ones, if the inner axes are meant to be neighbours.
+      // Leftover devices idle: the outer ones, if the inner axes should be adjacent.
       wish.axes.insert(wish.axes.size() > 1 ? wish.axes.begin() : wish.axes.end(),
                        {kIdleAxis, devices_ / used});
       auto choice = MakeChoice(space, wish.axes, tables_.options().first_device + wish.start);
       if (!choice.ok()) continue;
       if (wish.model >= 0) roles[wish.model] = DimRole::kModel;
-      // A dim that could not be split is whole again behind this call.
+      // A dim that could not be split is unsplit again after this call.
       for (size_t v = 0; v < roles.size(); ++v) {
         if (roles[v] == DimRole::kModel && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
       }
@@ -147,7 +147,7 @@ absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped) {
   };
   ISOMER_ASSIGN_OR_RETURN(MappedModel arranged,
                           MapByRoles(mapped->graph, preferences, false, tables));
-  // Those that there are stay.
+  // Existing choices take precedence.
   mapped->choices.merge(arranged.choices);
   return absl::OkStatus();
 }

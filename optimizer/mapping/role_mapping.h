@@ -1,5 +1,5 @@
-// Mappings by hand: for every call the first that is possible of a few choices that somebody
-// preferences for, knowing what its dims stand for (batch_dims.h).
+// Manual mappings: every call gets the first possible one of a list of sharding preferences, which
+// are stated by the roles of its dims (batch_dims.h).
 #ifndef ISOMER_OPTIMIZER_MAPPING_ROLE_MAPPING_H_
 #define ISOMER_OPTIMIZER_MAPPING_ROLE_MAPPING_H_
 
@@ -17,11 +17,11 @@
 
 namespace isomer {
 
-// A choice of axes; those that are left over of the devices idle. `model`: the iteration dim that
-// is split by tensor parallelism, for those behind it to know; -1: none.
+// A choice by its axes; devices left over are idle. `model`: the iteration dim split by tensor
+// parallelism, which later calls are told; -1: none.
 struct ShardingPreference {
   std::vector<Axis> axes;
-  int64_t start = 0;  // counted from the first device of the tables' options
+  int64_t start = 0;  // relative to the first device
   int model = -1;
 };
 
@@ -29,39 +29,39 @@ struct CallToMap {
   NodeId id;
   const ComputeGraph::ComputeNode& node;
   const ChoiceSpace& space;
-  const std::vector<DimRole>& roles;  // of iteration dims
-  int64_t devices;                    // to deal out
+  const std::vector<DimRole>& roles;  // per iteration dim
+  int64_t devices;                    // to distribute
 
   const Declaration& declaration() const { return space.sharding.declaration; }
   // The first iteration dim of this role that a rule splits, or kIdleAxis.
   int DimOf(DimRole role) const;
-  // A product of a tensor with a stored one.
+  // Whether this multiplies a tensor by a stored one.
   bool IsProductWithWeight() const { return node.operands.size() == 2 && ByWeight(); }
-  // The largest degree of `dim` up to `degree` that divides both.
+  // The greatest common divisor of `degree` and the dim's size in a micro-batch.
   int64_t DegreeFor(int dim, int64_t degree) const;
-  // The batch split as far as `devices` go, or of a call that arranges a weight what splits
-  // furthest; then the call as a whole, on the first device. What micro-batches leave of the batch
-  // counts.
+  // Data parallelism: splits the batch (of a micro-batch) over as many of `devices` as divide it; a
+  // layout call on weights, in the dim that splits furthest. Last, the unsplit call on the first
+  // device.
   void AddDataParallel(std::vector<ShardingPreference>* preferences) const;
-  // The dim that splits furthest, if any. A weight that other calls read as it is (the embedding
-  // that is also the last product's) is then gathered by all, not sent to each by one.
+  // Splits the dim that splits furthest, if any. A weight that other calls read as well (a tied
+  // embedding) is then all-gathered, not broadcast by one device.
   void AddArrangedWeight(std::vector<ShardingPreference>* preferences) const;
 
  private:
   bool ByWeight() const;
 };
 
-// The preferences for one call, best first. Must end with some that are always possible
+// Preferences for one call, best first. Must end with some that are always possible
 // (AddDataParallel's are).
 using PreferencesOfCall = std::function<std::vector<ShardingPreference>(const CallToMap&)>;
 
-// Gives the calls of `mapped` that have no choice one: those that arrange weights, which a piece of
-// the graph cannot tell from weights that are stored as arranged.
+// Maps the calls of `mapped` that have no choice: layout calls on weights, which a piece of the
+// graph cannot tell from weights stored in that layout.
 absl::Status MapArrangedWeights(CostTables* tables, MappedModel* mapped);
 
-// Maps `graph` onto the devices, and into the micro-batches, of the tables' options. Calls of the
-// same operator, types and roles get the same choice unless `by_place` says that preferences depend
-// on the call's place in the graph.
+// Maps `graph` onto the devices and micro-batches of the tables' options. Calls of equal operator,
+// types and roles get the same choice, unless `by_place` says that preferences depend on the call's
+// position in the graph.
 absl::StatusOr<MappedModel> MapByRoles(const Graph& graph, const PreferencesOfCall& preferences,
                                        bool by_place, CostTables* tables);
 

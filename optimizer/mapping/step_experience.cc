@@ -5,9 +5,9 @@
 namespace isomer {
 namespace {
 
-// Less is rounding.
+// Smaller gains are rounding.
 constexpr float kLeastGainUs = 1e-3F;
-// Of the time of what is searched.
+// Fraction of the searched graph's time.
 constexpr float kVain = 1e-3F;
 
 }  // namespace

@@ -96,7 +96,7 @@ class Explainer {
     groups_[{communicates, GroupOf(task)}] += us;
   }
 
-  // What the sentence calls a task: without names, so that those of all layers are one.
+  // The name of a task's group in the sentence: without node names, so that all layers are one.
   std::string GroupOf(const Task& task) const {
     const absl::string_view op = graph_.node(task.node).op.name();
     if (task.kind == TaskKind::kCompute) {
@@ -161,7 +161,7 @@ class Explainer {
   std::map<std::pair<bool, std::string>, double> groups_;  // (communicates, group)
 };
 
-// Links by how long they are busy, longest first; those with traffic only.
+// Links with traffic, by busy time, longest first.
 std::vector<LinkId> BusyLinks(const Explanation& explanation) {
   std::vector<LinkId> links(explanation.link_us.size());
   std::iota(links.begin(), links.end(), 0);

@@ -1,4 +1,4 @@
-// Why a simulated step takes as long as it does: its critical path, and what is busy when.
+// Explains the time of a simulated step: its critical path, and utilisation of devices and links.
 #ifndef ISOMER_OPTIMIZER_REPORT_EXPLANATION_H_
 #define ISOMER_OPTIMIZER_REPORT_EXPLANATION_H_
 
@@ -18,15 +18,15 @@ namespace isomer {
 
 struct Explanation {
   std::vector<CriticalTask> critical_path;
-  // Of the critical path, by what its tasks are, and how much of it waited for a queue (of a device
-  // or a link) rather than for what it depends on.
+  // Time on the critical path by kind of task, and the part of it that waited for a queue (of a
+  // device or link) rather than a dependency.
   double compute_us = 0, communication_us = 0, queued_us = 0;
-  std::vector<int32_t> devices;  // that were simulated; all, or one of each class
-  // Of several steps between two flushes, all times and bytes but the path are those of one.
-  // Per device of the machine. What it is idle is the rest of the step.
+  std::vector<int32_t> devices;  // simulated: all, or one of each class
+  // Of several steps between two pipeline flushes, all times and bytes except the path are those of
+  // one. Per device of the machine; the rest of the step is idle.
   std::vector<double> device_compute_us, device_communication_us;
-  // Per link: what crosses it (traffic.h), and how long that takes it. Where not all devices were
-  // simulated, of links between those only.
+  // Per link: bytes (traffic.h) and their time. Where not all devices were simulated, only links
+  // between simulated ones.
   std::vector<double> link_bytes, link_us;
   // One sentence: "Communication bounds the step: ...".
   std::string bound;
@@ -40,11 +40,11 @@ Explanation Explain(const CostModel& cost, const Graph& graph, const Schedule& s
 std::string TaskLabel(const Graph& graph, const Task& task);
 
 Json ExplanationJson(const Explanation& explanation, const Machine& machine, double step_us);
-// The lines below the sentence: the busiest and the idlest device, the busiest links.
+// The lines below that sentence: the busiest and the least busy device, the busiest links.
 std::string ExplanationText(const Explanation& explanation, const Machine& machine, double step_us);
 
-// A Chrome/Perfetto trace of a simulated step: a process per device with a row for each of its
-// streams, and one for the links that messages take.
+// A Chrome/Perfetto trace of a simulated step: a process per device with a row per stream, and a
+// process for links.
 absl::Status WriteTrace(const std::string& path, const Graph& graph, const Schedule& schedule,
                         const Simulation& simulation, const Machine& machine);
 

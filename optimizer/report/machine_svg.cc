@@ -1,5 +1,5 @@
-// Drawings of machines. Units of a level stand beside each other, those of the next level below
-// each other, and so on in turn; a bar is the switch or bus that joins them.
+// Drawings of machines. Units of a level are side by side, those of the next level one below the
+// other, and so on alternately; a bar is the switch or bus that connects them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,7 +18,7 @@ constexpr const char* kKindColors[] = {"#cfe3f7", "#fbe2c4", "#d6efd0", "#efd3e6
 constexpr double kDeviceWidth = 86, kDeviceHeight = 40, kGap = 10, kMargin = 12, kTitle = 20;
 constexpr double kBar = 22;                        // thickness
 constexpr double kLead = 14;                       // length of the lines between units and bar
-constexpr int64_t kMostDrawn = 8, kMostUnits = 4;  // drawn of one level
+constexpr int64_t kMostDrawn = 8, kMostUnits = 4;  // drawn per level
 constexpr double kLetter = 6.6;                    // width, of 11 px
 
 std::string Escaped(const std::string& text) {
@@ -109,7 +109,7 @@ class MachineDrawing {
   const Machine::Level& LevelAt(int i) const { return machine_.levels[drawn_[i]]; }
   static bool Beside(int i) { return i % 2 == 0; }
 
-  // Units of a level that are drawn; there is a box for the others if this is not all.
+  // Number of units drawn of a level; one more box stands for the others, if any.
   int64_t Shown(int i) const {
     const int64_t count = LevelAt(i).count, most = i == 0 ? kMostDrawn : kMostUnits;
     return count <= most ? count : most - 1;
@@ -121,7 +121,7 @@ class MachineDrawing {
                         TimeText(level.latency_us), level.reduces ? ", adds up" : "");
   }
 
-  // Of one unit of the i-th level drawn, -1: of a device.
+  // Size of a unit of the i-th level drawn; -1: of a device.
   Size SizeOf(int i) const {
     if (i < 0) return {kDeviceWidth, kDeviceHeight};
     const Size inner = SizeOf(i - 1);
@@ -202,7 +202,7 @@ class MachineDrawing {
   }
 
   const Machine& machine_;
-  std::vector<int> drawn_;  // levels of more than one unit
+  std::vector<int> drawn_;  // levels with more than one unit
   Svg svg_;
 };
 

@@ -20,7 +20,7 @@ std::string RuleKind(const Rule& rule) {
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
   std::map<std::string, RuleUse> uses;
   for (const DerivationStep& step : plan.steps) {
-    // A step without a rule is known by what it states.
+    // A step without a rule is identified by its statement.
     const std::string stated =
         step.rule.empty() && !step.calls.empty() ? step.calls.back().op.ToString() : "";
     RuleUse& use = uses[absl::StrCat(step.rule, stated)];

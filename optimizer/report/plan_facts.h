@@ -1,4 +1,4 @@
-// What a plan says of itself, counted.
+// Statistics of a plan.
 #ifndef ISOMER_OPTIMIZER_REPORT_PLAN_FACTS_H_
 #define ISOMER_OPTIMIZER_REPORT_PLAN_FACTS_H_
 
@@ -11,7 +11,7 @@
 
 namespace isomer {
 
-// How often the derivation uses a rule.
+// Number of uses of a rule in the derivation.
 struct RuleUse {
   std::string id;
   std::string kind;  // "algebra", "split" (of a call) or "chain" (of parallel operators)
@@ -21,7 +21,7 @@ struct RuleUse {
 // Most used first.
 std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 
-// Of those that are computed again for the backward pass, the ones that compute.
+// Compute operators among those recomputed for the backward pass.
 int64_t RecomputedOperators(const Plan& plan);
 
 }  // namespace isomer

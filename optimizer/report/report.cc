@@ -34,7 +34,7 @@ std::string FoldedName(const std::string& name) {
   return folded;
 }
 
-// Where an axis of the given degree and stride lies on the machine.
+// Location on the machine of an axis of the given degree and stride.
 std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
   const int64_t node = machine.devices_per_node();
   if (stride >= node) return absl::StrCat("over ", degree, " nodes");
@@ -44,13 +44,13 @@ std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
   return absl::StrCat("over ", degree, " devices");
 }
 
-// As much of a rule as fits on a line.
+// The rule's text, cut to one line.
 std::string Shortened(const std::string& text) {
   constexpr size_t kWidth = 100;
   return text.size() <= kWidth ? text : text.substr(0, kWidth - 3) + "...";
 }
 
-// What an iteration dim is to someone who did not write the declaration.
+// A reader's name for an iteration dim.
 std::string DimText(const Operator& op, const Declaration& d, int v) {
   const std::string& name = d.dims[v].name;
   const bool contraction = op.kind() == OpKind::kMatMul || op.kind() == OpKind::kConv2d;
@@ -67,10 +67,10 @@ std::string DimText(const Operator& op, const Declaration& d, int v) {
 struct Row {
   std::string what, split;
   int64_t count = 0;
-  double us = 0;  // of compute tasks on the busiest device
+  double us = 0;  // compute time on the busiest device
 };
 
-// Time of the compute tasks of every node in one step, on the device where they take longest.
+// Per node: compute time per step on the device where it is longest.
 std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
                                      const CostModel& cost) {
   std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
@@ -87,7 +87,7 @@ std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedul
   return us;
 }
 
-// What is computed from data: the rest is as the devices need it.
+// Per node: whether it depends on inputs. Other nodes are replicated or stored as needed.
 std::vector<bool> OfData(const Graph& graph) {
   std::vector<bool> of_data(graph.num_nodes(), false);
   for (NodeId id : graph.TopologicalOrder()) {
@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostMode
   std::map<std::pair<std::string, std::string>, size_t> places;
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
-    // What runs at load time has no compute task.
+    // Load-time operators have no compute task.
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
     ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(lowered.mapped, id, cost.machine()));
     if (devices > 1 && of_data[id.value] && IsWhole(node)) {
@@ -159,7 +159,7 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
   return text.empty() ? "  none\n" : text;
 }
 
-// A line for each category, and how weights are kept up to date.
+// A line per category, and the method of weight updates.
 std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
   const Schedule& schedule = lowered.schedule;
   std::string text = "Memory of the fullest device";
@@ -201,7 +201,7 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
   return text + "\n";
 }
 
-// `fits`: what is compared does. What does not is no alternative to a plan that does.
+// `fits`: the compared plan fits; one that does not is no alternative to a plan that does.
 std::string PredictionLine(const std::string& name, const Prediction& p, bool fits,
                            const OptimizeResult& result) {
   const double plan_us = result.plan.predicted_step_us;
@@ -239,7 +239,7 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
   std::vector<std::string> parts;
   for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
     if (sharding.degrees[v] == 1) continue;
-    // The stride of the output coordinate that counts this dim's pieces.
+    // The stride of the output coordinate for this dim.
     int64_t stride = view.strides.back();
     int64_t moments = view.MomentsOfAxis(view.strides.size() - 1);
     if (d.dims[v].kind == DimKind::kSum) {

@@ -1,4 +1,4 @@
-// The plan as a cluster engineer reads it: what was split, how, where, and what that saves.
+// The plan for a cluster engineer: what is split, how, where, and the gain.
 #ifndef ISOMER_OPTIMIZER_REPORT_REPORT_H_
 #define ISOMER_OPTIMIZER_REPORT_REPORT_H_
 
@@ -14,26 +14,26 @@
 
 namespace isomer {
 
-// How one call is spread: "batch over 2 nodes, columns over 4 devices of a node", "whole, on device
-// 0". The first dim of an output is called its batch.
+// The sharding of one call: "batch over 2 nodes, columns over 4 devices of a node", "whole, on
+// device 0". The first dim of an output is called its batch.
 absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
 
-// What there is to say of a call on tensors of these types (sequential) that is whole on so many
-// devices: "because no rule splits it", "because none of its sizes has a divisor in common with 8
-// devices", "though batch or dim 2 could be split". Errors: the call does not type-check.
+// Explains why a call on tensors of these (sequential) types is unsplit on so many devices:
+// "because no rule splits it", "because none of its sizes has a divisor in common with 8 devices",
+// "though batch or dim 2 could be split". Errors: the call does not type-check.
 absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const TensorType> operands,
                                      int64_t devices, const RuleIndex& rules);
 
 struct Report {
-  // The table and the summary below it. Repeated layers are one row: digits in names that differ
-  // between rows are shown as *.
+  // The table and the summary below it. Repeated layers are one row: differing digits in names are
+  // shown as *.
   std::string text;
-  Json json;  // the summary for --json
+  Json json;  // summary for --json
 };
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
                                 const CostModel& cost);
 
-// Where times come from: "measured for 120 tasks, 97 % of the time; calibrated for 4 tasks, ..".
+// Origins of times: "measured for 120 tasks, 97 % of the time; calibrated for 4 tasks, ..".
 std::string TimesFrom(const Simulation& simulation);
 
 }  // namespace isomer

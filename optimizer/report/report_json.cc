@@ -8,7 +8,7 @@
 namespace isomer {
 namespace {
 
-// Tasks and time by origin, and how well the fits behind calibrated times predict kernels left out.
+// Tasks and time by origin, and the calibrations' errors on held-out kernels.
 Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
   Json json = Json::EmptyObject();
   for (const auto& [origin, sum] : simulation.origins) {

@@ -1,4 +1,4 @@
-// A plan and what led to it as the summary that scripts read (--json).
+// The machine-readable summary of a plan and its search (--json).
 #ifndef ISOMER_OPTIMIZER_REPORT_REPORT_JSON_H_
 #define ISOMER_OPTIMIZER_REPORT_REPORT_JSON_H_
 

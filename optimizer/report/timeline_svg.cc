@@ -144,8 +144,8 @@ class TimelineDrawing {
     return text;
   }
 
-  // The critical path is drawn on top. Of what is narrower than a third of a pixel, neighbours of
-  // one colour are one bar.
+  // The critical path is drawn on top. Adjacent bars of one colour below a third of a pixel are
+  // merged.
   std::string Bars(bool critical) const {
     struct Bar {
       double begin = 0, end = -1;

@@ -10,9 +10,9 @@
 
 namespace isomer {
 
-// A simulated step as a picture: time to the right, a row for each stream of the first
-// `max_devices` devices and for each link between any that messages queue for. Tasks of the
-// critical path are outlined. Names show where a browser's pointer rests.
+// An SVG of a simulated step: time to the right, a row per stream of the first `max_devices`
+// devices and per link between them that messages queue for. Tasks on the critical path are
+// outlined. Names are tooltips.
 std::string TimelineSvg(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
                         const Machine& machine, int max_devices = 16);
 

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kTimes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
-// Of each; what algebra saves of memory is little.
+// Candidates per search: algebra saves little memory.
 constexpr int64_t kBudget = 1;
 
-// The largest categories, until they are most of it.
+// The largest categories that together are most of the memory.
 std::string LargestParts(const MemoryPeak& peak) {
   constexpr double kMost = 0.8;
   std::vector<std::pair<int64_t, int>> parts;

@@ -1,4 +1,4 @@
-// How many devices would do for a model that does not fit.
+// The number of devices that a model needs to fit in memory.
 #ifndef ISOMER_OPTIMIZER_SEARCH_ENOUGH_DEVICES_H_
 #define ISOMER_OPTIMIZER_SEARCH_ENOUGH_DEVICES_H_
 
@@ -13,15 +13,15 @@
 
 namespace isomer {
 
-// The fewest nodes like those of the machine on which a short search finds a plan that fits: of
-// twice, three times, four times, six times .. as many, in that order. Absent if there is none
-// among them, no more time, or no way to add nodes (machines of links by name).
+// The fewest nodes of the machine's kind on which a short search finds a plan that fits: tries
+// twice, three times, four times, six times .. as many, in that order. nullopt if none of them
+// does, time is over, or nodes cannot be added (machines of named links).
 absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
                                                    const CostModel& cost,
                                                    const OptimizeOptions& options);
 
-// One line on a plan that does not fit: what it takes and for what, what there is, and how many
-// nodes would do.
+// One line on a plan that does not fit: the memory it needs, by purpose, the memory available, and
+// the number of nodes that would suffice.
 std::string DoesNotFitText(const OptimizeResult& result, const Machine& machine,
                            std::optional<int64_t> enough_nodes);
 

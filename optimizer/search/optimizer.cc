@@ -50,7 +50,7 @@ class Optimizer {
   }
 
  private:
-  // All but the bound.
+  // Everything except the bound.
   absl::StatusOr<OptimizeResult> Search() {
     ISOMER_ASSIGN_OR_RETURN(
         run_.restrictions,
@@ -68,9 +68,10 @@ class Optimizer {
     return result;
   }
 
-  // A plan that leaves devices idle is what a search of those that it uses would find, and that
-  // looks further than proposers on a submachine do: it is done for all parts that a plan near the
-  // best uses. What is on one node is searched as a machine of its own, with its parts.
+  // Searches parts of the machine. A plan that leaves devices idle could be found on those that it
+  // uses, where a search looks further than proposers on a submachine do: done for all parts that a
+  // plan near the best uses. A part within one node is searched as a machine of its own, with its
+  // parts.
   absl::Status SearchParts(OptimizeResult* result) {
     if (run_.options.strategy != Strategy::kHierarchical || !run_.options.plan.empty() ||
         !run_.SearchesParts() || !result->fits || !run_.Asks(kPartSearches)) {
@@ -96,7 +97,7 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  // The user's, with the time that is left.
+  // The user's options with the remaining time.
   OptimizeOptions OptionsForWhatIsLeft() const {
     OptimizeOptions options = run_.options;
     double& limit_s = options.search.time_limit_s;
@@ -104,7 +105,7 @@ class Optimizer {
     return options;
   }
 
-  // As Contest::UsOn, of what was found with algebra first, too.
+  // As Contest::UsOn, including the results of algebra first.
   double UsOn(int64_t most, int64_t fewer) const {
     const double us = run_.contest.UsOn(most, fewer);
     return algebra_first_ == nullptr ? us : std::min(us, algebra_first_->UsOn(most, fewer));
@@ -112,7 +113,7 @@ class Optimizer {
 
   int64_t DevicesOfNode() const { return run_.cost.machine().devices_per_node(); }
 
-  // What all searches kept for bounds.
+  // Rewritten graphs that all searches kept for bounds.
   std::vector<Rewritten> AllRewritten() const {
     std::vector<Rewritten> all = run_.searches.rewritten();
     all.insert(all.end(), of_parts_.begin(), of_parts_.end());
@@ -122,7 +123,7 @@ class Optimizer {
     return all;
   }
 
-  // All but what improves the plans that there are.
+  // Runs all proposers except those that improve existing plans.
   absl::Status FillContest() {
     const bool searches = run_.options.plan.empty();
     Submachine on{.devices = run_.devices, .is_searched = searches};
@@ -140,8 +141,8 @@ class Optimizer {
         ISOMER_ASSIGN_OR_RETURN(one_us, UsOnOneDevice());
       }
       on = {.devices = devices / 2, .is_whole = false};
-      // No plan on d devices takes less than a d-th of the time on one; algebra may do that in less
-      // than is known yet.
+      // No plan on d devices takes less than a d-th of the time on one, which further algebra may
+      // reduce.
       on.is_searched = is_searched && run_.IsNearBest(*one_us / static_cast<double>(on.devices));
       if (!on.is_searched && !run_.degrees_help) return absl::OkStatus();
     }
@@ -165,7 +166,7 @@ class Optimizer {
     return AskProposers(Proposer::When::kAfterwards, &run_, &whole);
   }
 
-  // By the tables, with the algebra that was found so far, or by the simulator as it is.
+  // By the tables with the algebra found so far, or by the simulator without algebra.
   absl::StatusOr<double> UsOnOneDevice() {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<double> with_algebra_us,
                             run_.searches.UsOnOneDevice(run_.BaseOptions()));
@@ -190,7 +191,7 @@ class Optimizer {
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    // What explains the plan is the simulation that chose it.
+    // The plan is explained by the simulation that chose it.
     ISOMER_RETURN_IF_ERROR(PredictPlanClosely(run_.cost, &result->plan).status());
     result->simulation = std::move(best.simulation);
     result->origin = std::move(best.origin);
@@ -212,8 +213,9 @@ class Optimizer {
     return absl::OkStatus();
   }
 
-  // The joint search is never behind algebra first, as all that a search of that finds, by walks,
-  // too, is found beside it: what tables think best need not be what walks begin with best.
+  // Whether to search algebra first, concurrently. The joint search is then never worse than
+  // algebra first, whose plans, also of its walks, all take part: the tables' favourite need not be
+  // the best start for walks.
   bool SearchesAlgebraFirst() const {
     return run_.Asks(kAlgebraFirst) && run_.options.strategy == Strategy::kHierarchical &&
            run_.Searches() && run_.DevicesWait() &&
@@ -226,14 +228,14 @@ class Optimizer {
     algebra_first_options_.strategy = Strategy::kSequential;
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
                                                  algebra_first_options_, &run_.predictions);
-    // The model as it is is theirs, too.
+    // Those runs cover the unrewritten model, too.
     run_.leaves_model_as_it_is = true;
     result_of_algebra_first_ =
         std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred,
                    [this] { return algebra_first_->Search(); });
   }
 
-  // `by` found it, in a run of its own.
+  // `by` found it, in its own run.
   void TakeIfBetter(OptimizeResult other, const Proposer& by, OptimizeResult* result) const {
     result->proposers.AddPartOf(other.proposers);
     SearchRecord& searches = result->searches;
@@ -257,11 +259,11 @@ class Optimizer {
   }
 
   SearchContext run_;
-  // A search for algebra first, beside this one.
+  // A concurrent search for algebra first.
   OptimizeOptions algebra_first_options_;
   std::unique_ptr<Optimizer> algebra_first_;
   std::future<absl::StatusOr<OptimizeResult>> result_of_algebra_first_;
-  std::vector<Rewritten> of_parts_;  // what searches of fewer devices kept
+  std::vector<Rewritten> of_parts_;  // kept by searches of fewer devices
 };
 
 }  // namespace

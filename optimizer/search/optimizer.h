@@ -1,4 +1,4 @@
-// The optimizer as a whole: the fastest plan among those that the search and the baselines find.
+// The optimizer: the fastest plan among those of the search and the baselines.
 #ifndef ISOMER_OPTIMIZER_SEARCH_OPTIMIZER_H_
 #define ISOMER_OPTIMIZER_SEARCH_OPTIMIZER_H_
 
@@ -29,20 +29,21 @@ struct OptimizeResult {
   Plan plan;  // the fastest that fits; the one with least memory if none does
   bool fits = true;
   Simulation simulation;  // of `plan`
-  std::string origin;     // kFound, or the baseline that could not be beaten
+  std::string origin;     // kFound, or the baseline that won
   std::map<std::string, Prediction> baselines;
   std::optional<PipelineSummary> pipeline;  // of `plan`
-  Prediction single_device;                 // the model as it is on one device
-  std::vector<std::string> ignoring;        // baselines that do not keep the constraints
+  Prediction single_device;                 // the unrewritten model on one device
+  std::vector<std::string> ignoring;        // baselines that violate the constraints
   SearchRecord searches;
-  ProposerLedger proposers;  // what each gained
-  SearchPolicy policy;       // as it was searched
-  // Of the model's graph, or of the plan's if that is less; none for a plan that it is not over.
+  ProposerLedger proposers;  // gain of each
+  SearchPolicy policy;       // of this search
+  // Lower bound for the model's graph, or for the plan's if that is lower; nullopt if it does not
+  // apply to the plan.
   std::optional<LowerBound> bound;
   double bound_seconds = 0;
   double seconds = 0;
 
-  // By how much of its step the plan could be faster at most. REQUIRES: a bound.
+  // Relative gap between the plan's step and the bound. REQUIRES: a bound.
   double Gap() const {
     const double step_us = plan.predicted_step_us;
     return bound->step_us == step_us ? 0 : 1 - bound->step_us / step_us;

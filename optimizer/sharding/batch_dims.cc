@@ -88,7 +88,7 @@ DimRoles RolesOf(const Graph& graph) {
 }
 
 bool MixesSamples(const Graph& graph) {
-  // Of tensors without a batch dim: made of several samples.
+  // Per node without a batch dim: whether it is computed from several samples.
   std::vector<bool> of_several(graph.num_nodes(), false);
   bool mixes = false;
   DimRoles follow(graph);

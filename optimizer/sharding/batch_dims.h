@@ -1,8 +1,8 @@
-// What the dims of a sequential graph stand for, followed from its inputs.
+// Roles of the dims of a sequential graph, propagated from its inputs.
 //
-// Dim 0 of what is fed is the batch, dim 1 the sequence. An iteration dim of a call stands for what
-// the first operand dim that it leads stands for, an output dim for what its lead does. Data
-// parallelism and micro-batches split the batch.
+// Dim 0 of an input is the batch, dim 1 the sequence. An iteration dim of a call has the role of
+// the first operand dim that it leads, an output dim that of its lead. Data parallelism and
+// micro-batches split the batch.
 #ifndef ISOMER_OPTIMIZER_SHARDING_BATCH_DIMS_H_
 #define ISOMER_OPTIMIZER_SHARDING_BATCH_DIMS_H_
 
@@ -19,17 +19,17 @@ enum class DimRole : char {
   kNone,
   kBatch,
   kSequence,
-  kModel,  // marked by who follows: split by tensor parallelism
+  kModel,  // set by the caller: split by
 };
 
 class DimRoles {
  public:
-  // Marks the inputs of `graph`, which must outlive this.
+  // Sets the roles of the inputs of `graph`, which must outlive this.
   explicit DimRoles(const Graph& graph);
 
-  // Of the iteration dims of a call, by its operands. REQUIRES: what they need was marked.
+  // Roles of a call's iteration dims, from its operands'. REQUIRES: operands have roles.
   std::vector<DimRole> OfCall(NodeId call, const Declaration& declaration) const;
-  // The outputs of `call`, if its iteration dims stand for `roles`.
+  // Sets the roles of the outputs of `call`, whose iteration dims have `roles`.
   void Mark(NodeId call, const Declaration& declaration, const std::vector<DimRole>& roles);
   void set(TensorRef tensor, const std::vector<DimRole>& roles) {
     roles_[tensor.node.value][tensor.output] = roles;
@@ -43,24 +43,25 @@ class DimRoles {
   std::vector<std::vector<std::vector<DimRole>>> roles_;  // [node][output][dim]
 };
 
-// Per node: the iteration dim that the batch leads, or -1. If there are several, the first.
+// Per node: the first iteration dim that is the batch, or -1.
 std::vector<int> BatchDims(const Graph& graph);
-// An input of a piece of a graph that stands for a tensor whose dims have these roles.
+// An input of a piece that stands for a tensor with these roles.
 struct FedRoles {
   NodeId input;
   std::vector<DimRole> roles;
 };
-// The same of a piece.
+// The same, for a piece of a graph.
 std::vector<int> BatchDims(const Graph& piece, absl::Span<const FedRoles> fed);
 
-// Of every tensor.
+// The roles of every tensor.
 DimRoles RolesOf(const Graph& graph);
 
-// The greatest number of equal parts, each of whole samples, that all that is fed can be cut into.
+// The greatest number of equal parts, of an integral number of samples, that all inputs can be
+// split into.
 int64_t BatchSize(const Graph& graph);
 
-// Whether a call that works on samples apart needs what is made of several (the statistics of a
-// batch): then micro-batches have no order, and pipelines no use.
+// Whether a per-sample call depends on values over several samples (batch statistics): then
+// micro-batches are not independent, and pipelines are useless.
 bool MixesSamples(const Graph& graph);
 
 }  // namespace isomer

@@ -13,7 +13,7 @@
 namespace isomer {
 namespace {
 
-// Chains are short; commuting n operators in every way is bounded by this.
+// Bounds the search: commuting n operators has many orders.
 constexpr int kMaxStates = 400;
 
 bool IsUnaryParallel(const Node& node) {
@@ -59,7 +59,7 @@ std::vector<NodeId> ChainTo(const GrowingGraph& graph, NodeId user, int operand)
 
 }  // namespace
 
-// Shortest chains first; among equals, fewest steps.
+// Best-first: shortest chains, then fewest steps.
 std::vector<ChainNormalizer::ChainStep> ChainNormalizer::Shorten(
     const TensorType& type, const std::vector<Operator>& chain) const {
   struct State {

@@ -1,9 +1,9 @@
-// Chains of parallel operators: what stands between two calls that were split independently.
+// Chains of parallel operators between two calls that were split independently.
 //
 //   f -> combine(-1,4) -> combine(-3,2) -> partition(-3,2) -> replicate(4) -> g
 //
-// The rules between chains (cancellation of dual pairs, commutation, merging) shorten it as far as
-// they can, here to combine(-1,4) -> replicate(4), which lowering makes one all-gather.
+// The rules between chains (cancellation of dual pairs, commutation, merging) shorten it, here to
+// combine(-1,4) -> replicate(4), which lowers to one all-gather.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CHAIN_H_
 #define ISOMER_OPTIMIZER_SHARDING_CHAIN_H_
 
@@ -23,12 +23,12 @@ class ChainNormalizer {
  public:
   explicit ChainNormalizer(const RuleIndex& rules) : rules_(rules) {}
 
-  // Applies the steps that make the chain shortest, and appends them to `steps`.
+  // Shortens the chain that leads to `operand` of `user`, and appends the steps to `steps`.
   absl::Status Normalize(NodeId user, int operand, GrowingGraph* graph,
                          std::vector<DerivationStep>* steps);
 
  private:
-  // A step on a chain: the nodes it matches begin at place `at`.
+  // A step on a chain: its match begins at position `at`.
   struct ChainStep {
     int at;
     DerivationStep step;
@@ -38,7 +38,7 @@ class ChainNormalizer {
                       RecordedSteps* recorded) const;
 
   const RuleIndex& rules_;
-  // By chain: its steps on a graph of it alone, whose node 0 is what it begins with.
+  // By chain: the steps that shorten it, on a graph of the chain alone, whose node 0 is its input.
   std::map<std::string, RecordedSteps> memo_;
 };
 

@@ -11,13 +11,13 @@ namespace {
 using AxisList = std::vector<Axis>;
 
 constexpr int64_t kFewDevices = 16;
-// Of more, those between nodes are so far apart, or plans would have too many digits for few
-// devices to stand for all (pcg/schedule/symmetry/device_classes.h).
+// Above kManyDevices, boundaries between nodes are kFarApart apart: otherwise plans would have too
+// many digits for a few devices to represent all (pcg/schedule/symmetry/device_classes.h).
 constexpr int64_t kManyDevices = 1024, kFarApart = 16;
 
-// Where axes may end, between 1 and n, both left out: at all divisors of few devices; of more, at
-// each of which the next is a multiple, so that all choices have digits in common and reshardings
-// are quick to price (reshard_by_digits.h). `units`, ascending, are among them.
+// Boundaries of axes, strictly between 1 and n: all divisors for few devices; for more, a chain in
+// which each divides the next, so that all choices have common digits and resharding is quick to
+// price (reshard_by_digits.h). Includes `units`, ascending.
 std::vector<int64_t> Borders(int64_t n, const std::vector<int64_t>& units) {
   std::vector<int64_t> borders;
   if (n <= kFewDevices) {
@@ -101,12 +101,12 @@ class AxisEnumerator {
     }
   }
 
-  // A dim over the first devices.
+  // Adds one dim over the first devices.
   void AddWithin(const SplitDim& dim, int64_t devices) {
     Add({{kIdleAxis, n_ / devices}, {dim.dim, devices}});
   }
 
-  // Two dims with a border at each of `borders`.
+  // Two dims with a boundary at each of `borders`.
   std::vector<AxisList> Pairs(const std::vector<int64_t>& borders) const {
     std::vector<AxisList> pairs;
     for (int64_t border : borders) {
@@ -122,7 +122,7 @@ class AxisEnumerator {
     return pairs;
   }
 
-  // Three dims with one border among `units` and the other among `borders`.
+  // Three dims with one boundary among `units` and the other among `borders`.
   std::vector<AxisList> Triples(const std::vector<int64_t>& units,
                                 const std::vector<int64_t>& borders) const {
     std::vector<AxisList> triples;
@@ -130,7 +130,7 @@ class AxisEnumerator {
       for (int64_t border : borders) {
         const int64_t low = std::min(unit, border), high = std::max(unit, border);
         if (low == high || high % low != 0) continue;
-        // Of equal borders given twice.
+        // Skips pairs of boundaries already listed in the other order.
         if (border < unit && std::find(units.begin(), units.end(), border) != units.end()) continue;
         AddTriples(n_ / high, high / low, low, &triples);
       }
@@ -151,8 +151,8 @@ class AxisEnumerator {
     }
   }
 
-  // The lists of a tier: `first`, and of `rest` what there is room for, by thinning the borders
-  // that are no units.
+  // Adds a tier: `first`, and as much of `rest` as fits, by thinning the boundaries that are no
+  // units.
   void AddTier(std::vector<AxisList> first, std::vector<AxisList> rest,
                const std::vector<int64_t>& divisors, int axes) {
     const bool given_first = !first.empty();
@@ -184,7 +184,7 @@ class AxisEnumerator {
     return product;
   }
 
-  // Where no list splits the call over all devices: two dims, each as far as it goes.
+  // If no list splits the call over all devices: two dims, each as far as it divides.
   void AddIdleRemainder() {
     int64_t most = 1;
     for (const AxisList& list : lists_) most = std::max(most, Split(list));

@@ -1,20 +1,20 @@
-// Which axes a call is tried on a machine with: lists of (dim, degree), outermost first, that use
-// up the devices.
+// The axes that choices of a call are made of: lists of (dim, degree), outermost first, that use up
+// the devices.
 //
 // All ordered lists of up to three dims and all divisors are too many on a large machine (16,384
-// devices and 5 dims: 5,000), and the tables of the search grow with their square. So they come in
-// tiers, until `limit` is reached:
+// devices and 5 dims: 5,000), and cost tables grow with their square. So they come in tiers, until
+// `limit` is reached:
 //
-//   1  the whole call on one device; each dim over all devices, over one unit of each level of the
-//      machine, or as far as it goes, the other devices idle
-//   2  two dims, with the border between them at units of the levels, then at other divisors
-//   3  three dims, a border of them at a unit of a level
+//   1  the unsplit call on one device; each dim over all devices, over one unit of each level of
+//      the machine, or as far as it divides, the other devices idle
+//   2  two dims, with the boundary between them at units of the levels, then at other divisors
+//   3  three dims, with a boundary at a unit of a level
 //
-// Above 1,024 devices borders between nodes are sixteen times as far out as the one before, so that
-// few devices stand for all of a plan (pcg/schedule/symmetry/device_classes.h). What a tier leaves
-// out is near to what it has: borders are thinned evenly in the logarithm, so that a degree that
-// would be best is missed by a factor that is stated (`Thinned`), and a third axis that ends within
-// a node is one of two that share its links.
+// Above 1,024 devices boundaries between nodes are spaced by factors of sixteen, so that few
+// devices represent all of a plan (pcg/schedule/symmetry/device_classes.h). Lists that a tier omits
+// are close to some that it has: boundaries are thinned evenly in the logarithm, so that the best
+// degree is missed by a known factor (`Thinned`), and a third axis that ends within a node shares
+// its links with another.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CHOICE_AXES_H_
 #define ISOMER_OPTIMIZER_SHARDING_CHOICE_AXES_H_
 
@@ -34,18 +34,18 @@ struct Axis {
 
 struct AxisOptions {
   int64_t num_devices = 1;
-  int max_axes = 3;                 // of degree above 1
-  int limit = 400;                  // lists, about
-  std::vector<int64_t> units = {};  // devices in a unit of each level of the machine
+  int max_axes = 3;                 // with degree above 1
+  int limit = 400;                  // approximate number of lists
+  std::vector<int64_t> units = {};  // devices per unit of each level
 };
 
 struct SplitDim {
   int dim;
-  int64_t size;  // degrees divide it
+  int64_t size;  // a multiple of degrees
 };
 
-// At most `count` of `values` (ascending), the ends among them; neighbours differ by ratios as
-// equal as can be.
+// At most `count` of `values` (ascending), including both ends, with ratios of neighbours as equal
+// as possible.
 std::vector<int64_t> Thinned(const std::vector<int64_t>& values, int count);
 
 std::vector<std::vector<Axis>> EnumerateAxes(const std::vector<SplitDim>& dims,

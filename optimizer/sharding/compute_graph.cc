@@ -8,7 +8,7 @@
 namespace isomer {
 namespace {
 
-// Per node whose outputs the host has: leaves and what it makes of them, as the lowering does
+// Per node with outputs on the host: leaves, and results that the lowering computes there
 // (pcg/schedule/lowering/forward.cc).
 std::vector<HostLeaves> NodesOnHost(const Graph& graph, const std::vector<NodeId>& order,
                                     bool training) {
@@ -94,7 +94,7 @@ void DropGradientsWithoutLoss(const Graph& graph, const std::string& loss, Compu
   const std::vector<NodeId> order = graph.TopologicalOrder();
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     if (!leads[id->value]) continue;
-    // Gradients pass floats alone: what a comparison or a look-up decides has none.
+    // Gradients flow through floats only: decisions of comparisons and look-ups have none.
     for (TensorRef input : graph.node(*id).inputs) {
       if (IsFloat(graph.type(input).dtype)) leads[input.node.value] = true;
     }

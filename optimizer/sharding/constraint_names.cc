@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<NodeId>> OperatorsNamed(const Graph& graph, const Com
                                                    const std::string& source) {
   std::vector<NodeId> nodes;
   std::vector<std::string> known;
-  bool other = false;  // has the name
+  bool other = false;  // another kind of node has the name
   for (int i = 0; i < graph.num_nodes(); ++i) {
     const bool matches = MatchesGlob(name, graph.node(i).name);
     if (compute.index[i] < 0) {

@@ -1,4 +1,4 @@
-// What of a model the names in constraints stand for.
+// Resolves the names in constraints to tensors and operators of a model.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CONSTRAINT_NAMES_H_
 #define ISOMER_OPTIMIZER_SHARDING_CONSTRAINT_NAMES_H_
 
@@ -13,18 +13,18 @@
 
 namespace isomer {
 
-// "mine.txt:3: `what`".
+// InvalidArgument "mine.txt:3: `what`".
 absl::Status ConstraintError(absl::string_view source, absl::string_view what);
 
-// Tensors whose name `name` (constraints.proto) matches. Errors: none; names the nearest.
+// Tensors whose name matches `name` (constraints.proto). Errors: no such tensor; names the nearest.
 absl::StatusOr<std::vector<TensorRef>> TensorsNamed(const Graph& graph, const std::string& name,
                                                     const std::string& source);
-// Likewise operators that run in every step.
+// Likewise operators, among those that run in every step.
 absl::StatusOr<std::vector<NodeId>> OperatorsNamed(const Graph& graph, const ComputeGraph& compute,
                                                    const std::string& name,
                                                    const std::string& source);
 
-// For messages.
+// The tensor's name in messages.
 std::string TensorLabel(const Graph& graph, TensorRef tensor);
 
 }  // namespace isomer

@@ -9,7 +9,8 @@
 namespace isomer {
 namespace {
 
-// Every iteration dim leads a dim of the output: an element of it is made of one of each operand.
+// Whether every iteration dim leads an output dim: one element of each operand makes one of the
+// output.
 bool IsElementwise(const Declaration& d) {
   if (d.outputs.size() != 1 || d.outputs[0].size() != d.dims.size()) return false;
   for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
@@ -88,7 +89,7 @@ absl::Status ConstraintSpread::CheckAgainstReplicated(TensorRef tensor, int dim)
                                   split->degree, ", but replicated at ", *replicated));
 }
 
-// What is said of a weight holds of what it is arranged into before anything runs.
+// Constraints on a weight also apply to the results of layout calls on it.
 absl::Status ConstraintSpread::FollowArrangements() {
   if (wants_.empty() && replicated_.empty()) return absl::OkStatus();
   for (NodeId id : graph_.TopologicalOrder()) {
@@ -116,7 +117,7 @@ absl::Status ConstraintSpread::FollowArrangements() {
   return absl::OkStatus();
 }
 
-// Whether a dim of an output has this lead.
+// Propagates to the output dims with this lead; returns whether there are any.
 bool ConstraintSpread::Arrange(const Declaration& d, NodeId id, int lead, const Want& want) {
   bool found = false;
   for (int t = 0; lead >= 0 && t < static_cast<int>(d.outputs.size()); ++t) {
@@ -150,8 +151,7 @@ void ConstraintSpread::Spread() {
   }
 }
 
-// Of the computed operands and the output of an elementwise operator, the dims that its dim `at`
-// corresponds to.
+// The dims of an elementwise operator's computed operands and output that correspond to `at`.
 std::vector<ConstraintSpread::TensorDim> ConstraintSpread::Corresponding(NodeId id,
                                                                          const TensorDim& at) {
   const Declaration* d = compute_.index[id.value] < 0 ? nullptr : DeclarationOf(id);

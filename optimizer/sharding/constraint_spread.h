@@ -1,8 +1,8 @@
-// How constraints ask for tensors to be split, and how far that spreads.
+// Propagation of the shardings that constraints ask for.
 //
-// As in GShard (Lepikhin et al. 2020, section 3.2), a split spreads through operators that map
-// element to element, to their other operands and their output, until it meets a dim of which
-// something was said already. The nearer of two wins, and of two as near the one written first.
+// As in GShard (Lepikhin et al. 2020, section 3.2), a split propagates through operators that map
+// element to element, to their other operands and their output, until it meets a dim that has one
+// already. The nearer of two wins, then the one written first.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CONSTRAINT_SPREAD_H_
 #define ISOMER_OPTIMIZER_SHARDING_CONSTRAINT_SPREAD_H_
 
@@ -27,15 +27,15 @@ class ConstraintSpread {
   struct Want {
     int64_t degree;
     std::string source;
-    int hops;  // operators it spread through; 0: it is stated
+    int hops;  // operators it propagated through; 0: stated
   };
 
-  // `graph` and `compute` must outlive this. Errors: unknown names, dims that there are not,
-  // degrees that do not divide, contradictions about one tensor.
+  // `graph` and `compute` must outlive this. Errors: unknown names, dims that do not exist, degrees
+  // that do not divide, contradictions on one tensor.
   static absl::StatusOr<ConstraintSpread> Make(const Constraints& constraints, const Graph& graph,
                                                const ComputeGraph& compute);
 
-  // Null: nothing.
+  // Null: unconstrained.
   const Want* Find(TensorRef tensor, int dim) const;
   // The source of the constraint that replicates it, or null.
   const std::string* Replicated(TensorRef tensor) const;

@@ -17,7 +17,7 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-// Where the constraints of a file stand.
+// Line numbers of a file's constraints.
 class Sources {
  public:
   // REQUIRES: `contents` are those of a valid file.
@@ -113,7 +113,7 @@ absl::StatusOr<Constraints> LoadConstraints(const std::string& path) {
 
 bool MatchesGlob(absl::string_view glob, absl::string_view text) {
   size_t g = 0, t = 0;
-  size_t star = absl::string_view::npos, resume = 0;  // the last '*', and what it ends before
+  size_t star = absl::string_view::npos, resume = 0;  // the last '*', and the end of its match
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {
       star = g++;
@@ -148,7 +148,7 @@ std::string NearestName(absl::string_view name, const std::vector<std::string>& 
   std::string nearest;
   size_t least = SIZE_MAX;
   for (const std::string& other : known) {
-    // Levenshtein's distance, a row at a time.
+    // Levenshtein distance, row by row.
     std::vector<size_t> row(other.size() + 1);
     std::iota(row.begin(), row.end(), 0);
     for (size_t i = 0; i < name.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a user wants of the plan (constraints.proto), as it is written in a file.
+// A user's constraints on the plan (constraints.proto), as parsed from a file.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CONSTRAINTS_H_
 #define ISOMER_OPTIMIZER_SHARDING_CONSTRAINTS_H_
 
@@ -17,7 +17,7 @@ struct DeviceRange {
   friend bool operator==(const DeviceRange&, const DeviceRange&) = default;
 };
 
-// `source` says where a constraint stands, "mine.txt:3", for messages.
+// `source`: file and line of a constraint, "mine.txt:3", for messages.
 struct Constraints {
   struct Split {
     int dim;
@@ -42,18 +42,18 @@ struct Constraints {
   std::vector<Colocation> colocations;
 };
 
-// Errors: those of the file, and what says nothing, or two things at once, in one line that begins
-// with file and line.
+// Errors: unreadable file, constraints that say nothing, or that contradict themselves; one line
+// that begins with file and line.
 absl::StatusOr<Constraints> LoadConstraints(const std::string& path);
 absl::StatusOr<Constraints> ParseConstraints(absl::string_view contents, const std::string& name);
 
 // '*' stands for any characters, '?' for one.
 bool MatchesGlob(absl::string_view glob, absl::string_view text);
 
-// Whether a constraint is about `name`.
+// Whether some constraint names `name`.
 bool AreAbout(const Constraints& constraints, absl::string_view name);
 
-// Of `known`, the name with the fewest characters to change; "" if there is none.
+// The name in `known` at the least edit distance; "" if `known` is empty.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known);
 
 }  // namespace isomer

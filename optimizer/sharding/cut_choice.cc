@@ -11,16 +11,16 @@
 namespace isomer {
 namespace {
 
-// Operators on each side that make a cut's surroundings: patterns are not longer.
+// Operators on each side of a cut that spanning matches may touch: patterns are not longer.
 constexpr int kSurroundings = 3;
-// Where one more operator in a piece begins to count, and as how many lost matches.
+// Size from which operators of a piece are penalised, and the penalty in lost matches.
 constexpr int kLargePiece = 48;
 constexpr double kLargePieceCost = 0.5;
-// What a cut that nothing spans is worth, in lost matches.
+// Value of a cut that no match spans, in lost matches.
 constexpr double kCutWorth = 0.5;
-// Cuts looked back over.
+// Earlier cuts considered as predecessors.
 constexpr int kWindow = 256;
-// An element-wise call behind the cut, in lost matches.
+// Penalty for an elementwise call after the cut, in lost matches.
 constexpr double kFusedLater = kCutWorth;
 
 bool ActsByElement(const Graph& graph, NodeId id) {
@@ -45,7 +45,7 @@ std::vector<double> CountSpanningMatches(const Graph& graph, const ComputeGraph&
     const int end = std::min(num_nodes, cut + 1 + kSurroundings);
     for (int i = begin; i < end; ++i) {
       surroundings = HashCombine(surroundings, HashOfCall(graph, compute.nodes[i].id));
-      // And how they are connected.
+      // Their connections.
       for (const auto& operand : compute.nodes[i].operands) {
         surroundings = HashCombine(surroundings, operand.producer < 0 ? 0 : i - operand.producer);
       }
@@ -68,7 +68,7 @@ std::vector<double> CountSpanningMatches(const Graph& graph, const ComputeGraph&
 std::vector<int> ChooseCuts(const std::vector<int>& cuts, const std::vector<double>& spanning,
                             int num_nodes, int min_nodes) {
   const int count = static_cast<int>(cuts.size());
-  // least[c + 1]: over all choices whose last cut is c; least[0]: no cut.
+  // least[c + 1]: minimum over all selections whose last cut is c; least[0]: no cut.
   std::vector<double> least(count + 1, std::numeric_limits<double>::infinity());
   std::vector<int> before(count + 1, -1);
   least[0] = 0;

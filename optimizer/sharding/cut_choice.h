@@ -1,9 +1,8 @@
-// Which cuts to take of those that there are.
+// Chooses among the possible cuts.
 //
-// A rewrite whose match spans a cut is lost. So the cuts taken are those that the fewest matches of
-// the algebra span, under a wish for the size of pieces: a dynamic program over the chain of cuts,
-// whose sum is the matches lost, and a penalty for operators of a piece beyond a size that makes
-// its search slow. A cut that nothing spans is always worth taking.
+// A rewrite whose match spans a cut is lost. So the cuts minimise the matches of the algebra that
+// span them, plus a penalty for pieces of more operators than a search handles quickly: a dynamic
+// program over the chain of cuts. A cut that no match spans is always taken.
 #ifndef ISOMER_OPTIMIZER_SHARDING_CUT_CHOICE_H_
 #define ISOMER_OPTIMIZER_SHARDING_CUT_CHOICE_H_
 
@@ -14,15 +13,15 @@
 
 namespace isomer {
 
-// For each cut, behind the node at this place of compute.nodes, the matches that span it: those
-// with a node before and a node behind; and half a match more if what follows acts
-// element by element, for it may be fused once others were. All of them contain the cut's producer,
-// whose output is all that connects the sides (but for weights that both use). Cuts in like
-// surroundings are looked at once, so that the time is that of the distinct layers of a model.
+// For each cut, after the node with this index in compute.nodes: the number of matches with nodes
+// on both sides, plus half a match if an elementwise operator follows, which may be fused after
+// other rewrites. All of these contain the cut's producer, whose output is all that connects the
+// sides (except for weights that both use). Cuts with equal neighbourhoods are examined once, so
+// that the time is that of a model's distinct layers.
 std::vector<double> CountSpanningMatches(const Graph& graph, const ComputeGraph& compute,
                                          const std::vector<int>& cuts, RuleMatcher* matcher);
 
-// The places in `cuts` (ascending) of those to take. No piece but the last has fewer than
+// Indices into `cuts` (ascending) of those to take. No piece but the last has fewer than
 // `min_nodes` of the `num_nodes` operators.
 std::vector<int> ChooseCuts(const std::vector<int>& cuts, const std::vector<double>& spanning,
                             int num_nodes, int min_nodes);

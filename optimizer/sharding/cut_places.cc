@@ -8,23 +8,22 @@
 namespace isomer {
 namespace {
 
-// Stretches of more calls are cut where tensors are carried.
+// Longer stretches are cut by carrying tensors.
 constexpr int kLongStretch = 256;
-// A tensor that is alive for at most so many calls is not carried: that is where layers have their
-// residuals.
+// Tensors with shorter lifetimes are not carried: layers have their residuals there.
 constexpr int kShortLife = 24;
-// A tensor of so many times fewer elements than the largest of the stretch is small: it is of no
-// account where it is held.
+// A tensor this many times smaller than the largest of the stretch is small: its placement hardly
+// matters.
 constexpr int64_t kSmall = 1000;
 
 struct Stretch {
-  int begin, end;  // places between cuts
+  int begin, end;  // indices between cuts
   int64_t most_elements = 0;
 };
 
 std::vector<Cut> CutsBut(const std::vector<Lifetime>& lifetimes, const std::vector<bool>& carried,
                          int num_calls) {
-  // change[i]: how many more tensors are alive behind call i than behind call i-1.
+  // change[i]: live tensors after call i minus those after call i-1.
   std::vector<int> change(num_calls + 1, 0), made(num_calls, -1);
   for (size_t t = 0; t < lifetimes.size(); ++t) {
     if (carried[t]) continue;
@@ -94,7 +93,7 @@ std::vector<Cut> FindCuts(const Graph& graph, const ComputeGraph& compute,
       if (life > kShortLife && (is_long || is_small)) carried[t] = true;
     }
   }
-  // What crosses is used by the next piece: what is carried may not be.
+  // The crossing tensor must be used by the next piece; a carried one need not be.
   std::set<TensorRef> carried_tensors;
   for (size_t t = 0; t < lifetimes.size(); ++t) {
     if (carried[t]) carried_tensors.insert(lifetimes[t].tensor);

@@ -1,5 +1,5 @@
-// Where a graph can be cut into pieces: behind calls whose result is all that crosses, but for what
-// is carried along (splitting.h).
+// The places where a graph can be cut into pieces: after calls whose result is the only tensor that
+// crosses, besides carried ones (splitting.h).
 #ifndef ISOMER_OPTIMIZER_SHARDING_CUT_PLACES_H_
 #define ISOMER_OPTIMIZER_SHARDING_CUT_PLACES_H_
 
@@ -11,14 +11,14 @@
 namespace isomer {
 
 struct Cut {
-  int after;  // place in ComputeGraph::nodes
+  int after;  // index in ComputeGraph::nodes
   TensorRef tensor;
 };
 
-// A tensor that calls use.
+// The lifetime of a tensor that calls use.
 struct Lifetime {
   TensorRef tensor;
-  int made, last_use;  // places in ComputeGraph::nodes
+  int made, last_use;  // indices in ComputeGraph::nodes
 };
 // In order of tensors.
 std::vector<Lifetime> LifetimesOf(const Graph& graph, const ComputeGraph& compute);

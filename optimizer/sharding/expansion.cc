@@ -14,7 +14,7 @@
 namespace isomer {
 namespace {
 
-// The smallest prime factor that is worth trying as a degree; 1: there is none.
+// The smallest prime factor worth trying as a degree; 1: none.
 int64_t TrialDegree(int64_t size) {
   for (int64_t p : {2, 3, 5, 7, 11, 13}) {
     if (size % p == 0) return p;
@@ -22,8 +22,8 @@ int64_t TrialDegree(int64_t size) {
   return 1;
 }
 
-// Degrees worth trying: of every iteration dim, and of what a spatial dim has in common with the
-// operand dims it leads.
+// Degrees worth trying: for every iteration dim, and for the common divisors of a spatial dim and
+// the operand dims that it leads.
 std::set<int64_t> TrialDegrees(const Sharding& sharding, absl::Span<const TensorType> operands) {
   std::set<int64_t> degrees;
   for (const IterationDim& dim : sharding.declaration.dims) {
@@ -45,7 +45,7 @@ std::vector<std::string> FreeDegrees(const Rule& rule) {
   return names;
 }
 
-// The operator of a call, an axis counted from the end: as rules write it, whatever the model says.
+// A call's operator with its axis counted from the end, as rules write it.
 Operator WithAxisFromEnd(const Graph& graph, NodeId call) {
   Operator op = graph.node(call).op;
   const int rank = graph.type(graph.node(call).inputs[0]).rank();
@@ -58,7 +58,7 @@ Operator WithAxisFromEnd(const Graph& graph, NodeId call) {
   return op;
 }
 
-// The dim that the call at `inner` is split in by `degree` and nothing else, or -1.
+// The only dim of the call at `inner` that is split by `degree`, or -1.
 int DimOfSplit(const Graph& graph, NodeId inner, int64_t degree) {
   const Node& node = graph.node(inner);
   std::vector<TensorType> operands;
@@ -88,8 +88,8 @@ Expansion MakeExpansion(const Rule& rule, const std::string& degree, const Deriv
   return expansion;
 }
 
-// The splits by `rule`, whose one free degree is `free`. `tried`: what splits by it were, but for
-// the degree.
+// Adds the splits by `rule`, with the one free degree `free`. `tried`: splits so far, with any
+// degree.
 void TrySplits(const Rule& rule, const std::string& free, const GraphIndex& index, NodeId call,
                int64_t degree, std::vector<DerivationStep>* tried, Expansions* found) {
   const Graph& graph = index.graph();
@@ -113,7 +113,7 @@ void TrySplits(const Rule& rule, const std::string& free, const GraphIndex& inde
       while (IsParallel(copy.node(operand.node).op.kind())) {
         operand = copy.node(operand.node).inputs[0];
       }
-      // Inputs are the first nodes of the graph.
+      // Inputs are the first nodes.
       expansion.order.push_back(operand.node.value);
     }
     found->splits.push_back(std::move(expansion));
@@ -167,8 +167,8 @@ bool IsOpaque(const AttributePattern& attribute) {
   return std::holds_alternative<AttributeVariable>(attribute.value);
 }
 
-// Whether the rule asks for a dim of its call, and of operands only what holds of all that are
-// sequential.
+// Whether the rule's only requirement is a dim of its call, besides what holds for all sequential
+// operands.
 bool AsksForDimOnly(const Rule& rule) {
   return HasCondition(rule, Condition::Kind::kSplitsDim) &&
          std::all_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& c) {
@@ -199,7 +199,7 @@ std::optional<std::string> ExpansionMemo::KeyOf(const RuleIndex& rules, const Op
                                                 const Sharding& sharding) {
   const auto [seen, added] = sees_.try_emplace(op.kind(), Sees::kDims);
   if (added) {
-    // No rule admits a call that rounds integers, which attributes may make it do.
+    // Rules exclude calls that round integers, which depends on attributes.
     if (MayRoundIntegers(op.kind())) seen->second = Sees::kAttributes;
     for (const Rule* rule : rules.ExpansionsOf(op.kind())) {
       const auto& attributes = rule->source.nodes[0].attributes;

@@ -1,6 +1,6 @@
-// Expansions: which iteration dims of a call the rules know how to split, and how.
+// Expansions: the iteration dims of a call that rules split, and how.
 //
-// Nothing about operators is known here: every expansion rule of the operator's kind is tried on a
+// Nothing is assumed about operators: every expansion rule of the operator's kind is applied to a
 // graph of this call alone, and the dim that it splits is read off the sharding of the result.
 #ifndef ISOMER_OPTIMIZER_SHARDING_EXPANSION_H_
 #define ISOMER_OPTIMIZER_SHARDING_EXPANSION_H_
@@ -19,14 +19,14 @@
 
 namespace isomer {
 
-// A rule at a call, but for where the call is and what the degree is.
+// A rule applied to a call, for any position and degree.
 struct Expansion {
-  int dim = -1;  // the iteration dim that it splits
+  int dim = -1;  // the iteration dim split
   const Rule* rule = nullptr;
-  std::string degree;                 // the degree variable
+  std::string degree;                 // the rule's variable for the degree
   DerivationStep step;                // rule, other variables
-  std::vector<int> operand_of_input;  // per rule input: the operand of the call
-  int inner = 0;                      // the call in the target pattern
+  std::vector<int> operand_of_input;  // per rule input: the call's operand
+  int inner = 0;                      // node of the call in the target pattern
   // Operand j of that call is operand order[j] of the call that was matched: rules may exchange
   // the operands of Add and Mul.
   std::vector<int> order;
@@ -41,10 +41,10 @@ struct Expansions {
 Expansions FindExpansions(const RuleIndex& rules, const Operator& op,
                           absl::Span<const TensorType> operands);
 
-// The expansions of many calls. Nearly all rules that split an operator ask of a call just whether
-// it has a dim that leads such and such axes and is divisible (Condition::kSplitsDim): where all of
-// the operator's rules are of that kind, calls whose dims lead the same axes have the same
-// expansions, whatever their sizes and attributes.
+// Memo of expansions. Nearly all rules that split an operator require only a dim that leads given
+// axes and is divisible (Condition::kSplitsDim): where that holds for all of the operator's rules,
+// calls whose dims lead the same axes have the same expansions, whatever their sizes and
+// attributes.
 class ExpansionMemo {
  public:
   // `sharding`: InferSharding of the call.
@@ -52,11 +52,11 @@ class ExpansionMemo {
                   const Sharding& sharding);
 
  private:
-  // Nothing: the operator's rules ask for more.
+  // nullopt: the operator's rules depend on more.
   std::optional<std::string> KeyOf(const RuleIndex& rules, const Operator& op,
                                    absl::Span<const TensorType> operands, const Sharding& sharding);
 
-  // What the rules of an operator see of a call besides its dims.
+  // Properties of a call, besides its dims, that the rules of an operator depend on.
   enum class Sees { kDims, kAttributes, kMore };
   std::map<OpKind, Sees> sees_;
   std::map<std::string, Expansions> known_;
@@ -67,7 +67,7 @@ class ExpansionMemo {
 DerivationStep StepAt(const Expansion& expansion, const Graph& graph, NodeId node, int64_t degree,
                       const std::vector<int>& order);
 
-// A graph of one call on inputs x0, x1, .. of the given types.
+// A graph of this one call on inputs x0, x1, .. of the given types.
 absl::StatusOr<Graph> GraphOfCall(const Operator& op, absl::Span<const TensorType> operands);
 
 }  // namespace isomer

@@ -1,10 +1,10 @@
-// A graph that many rewriting steps are applied to.
+// A graph under many rewriting steps.
 //
-// A step costs what it adds and how often the tensors that it replaces are used, not what the graph
-// has (Graph::ReplaceUses looks at every node), and a step that was done once elsewhere is not
-// checked again: it is recorded on a small graph of just the nodes that it matches, where ApplyStep
-// checks it in full, and then copied wherever the same call or chain occurs. So a deep model of
-// repeated layers takes time linear in its operators.
+// A step costs as much as it adds and as the replaced tensors have uses, independently of the
+// graph's size (Graph::ReplaceUses visits every node), and a step is checked once: it is recorded
+// on a small graph of just the nodes that it matches, where ApplyStep checks it in full, and then
+// copied wherever the same call or chain occurs. So a deep model of repeated layers takes time
+// linear in its operators.
 #ifndef ISOMER_OPTIMIZER_SHARDING_GROWING_GRAPH_H_
 #define ISOMER_OPTIMIZER_SHARDING_GROWING_GRAPH_H_
 
@@ -19,7 +19,7 @@
 
 namespace isomer {
 
-// Steps on a small graph: its ids.
+// Steps on a small graph, with its ids.
 class RecordedSteps {
  public:
   // Applies the step to `graph` and records it. Errors: those of ApplyStep.
@@ -44,14 +44,13 @@ class GrowingGraph {
   const TensorType& type(TensorRef ref) const { return nodes_[ref.node.value].outputs[ref.output]; }
   void set_name(NodeId id, std::string name) { nodes_[id.value].name = std::move(name); }
 
-  // Applies recorded steps here, and appends them with this graph's ids to `steps`. `place[i]` is
-  // what node i of the small graph stands for: of a leaf a tensor, of other nodes a node (output
-  // 0). What the steps add is appended to it.
-  // REQUIRES: types and operators here are those of the small graph.
+  // Applies recorded steps, and appends them with this graph's ids to `steps`. `place[i]` is the
+  // image of node i of the small graph: a tensor for leaves, else a node (output 0). Nodes that the
+  // steps add are appended to it. REQUIRES: types and operators equal those of the small graph.
   void Apply(const RecordedSteps& recorded, std::vector<TensorRef>* place,
              std::vector<DerivationStep>* steps);
 
-  // The graph as it is now.
+  // The current graph.
   absl::StatusOr<Graph> Build() &&;
 
  private:
@@ -59,7 +58,7 @@ class GrowingGraph {
     int user, operand;
   };
   void AddUses(int id);
-  // Of nodes below `end`, and of the graph's outputs.
+  // Replaces uses by nodes below `end` and by the graph's outputs.
   void ReplaceUses(TensorRef from, TensorRef to, int end);
 
   std::vector<Node> nodes_;

@@ -10,7 +10,7 @@ int CountParallel(const Pattern& pattern) {
                                         [](const PatternNode& n) { return IsParallel(n.kind); }));
 }
 
-// A chain of unary parallel operators from the one input to the one output.
+// Whether the pattern is a chain of unary parallel operators from its one input to its one output.
 bool IsChain(const Pattern& pattern) {
   if (pattern.outputs.size() != 1) return false;
   PatternRef at = PatternRef::Input(0);
@@ -36,7 +36,7 @@ bool IsExpansion(const Rule& rule) {
          rule.target.nodes[inner].kind == rule.source.nodes[0].kind;
 }
 
-// The call on its operands, and what it makes replicated; against the call on these replicated.
+// Whether the rule has the form replicate(f(x, ..)) -> f(replicate(x), ..).
 bool IsCopy(const Rule& rule) {
   const std::vector<PatternNode>&source = rule.source.nodes, &target = rule.target.nodes;
   if (source.size() != 2 || IsParallel(source[0].kind) || target.empty()) return false;

@@ -1,4 +1,4 @@
-// The rules by what the search uses them for.
+// Rules by their use in the search.
 #ifndef ISOMER_OPTIMIZER_SHARDING_RULE_INDEX_H_
 #define ISOMER_OPTIMIZER_SHARDING_RULE_INDEX_H_
 
@@ -24,7 +24,7 @@ class RuleIndex {
   const std::vector<const Rule*>& chains() const { return chains_; }
   const std::vector<const Rule*>& algebra() const { return algebra_; }
   const RuleSet& rules() const { return rules_; }
-  uint64_t digest() const { return digest_; }  // RuleSet::Digest, which walks over all rules
+  uint64_t digest() const { return digest_; }  // RuleSet::Digest, memoised: it walks
 
  private:
   void Add(const Rule& rule);
@@ -35,9 +35,9 @@ class RuleIndex {
   std::vector<const Rule*> chains_, algebra_;
 };
 
-// True if a node of either side of the rule is a parallel operator.
+// Whether either side of the rule has a parallel operator.
 bool UsesParallelOperators(const Rule& rule);
-// The index of the only node of `pattern` that is no parallel operator, or -1.
+// The only node of `pattern` that is no parallel operator, or -1.
 int InnerNode(const Pattern& pattern);
 
 }  // namespace isomer

@@ -18,8 +18,8 @@ struct PlacedAxis {
   int64_t moments;
 };
 
-// The axes of a choice on the machine, outermost first. The moments of a dim that no axis splits
-// are an axis of one device.
+// A choice's axes on the machine, outermost first. Micro-batches of a dim that no axis splits are
+// an axis of one device.
 std::vector<PlacedAxis> PlaceAxes(const ChoiceSpace& space, const std::vector<Axis>& axes) {
   std::vector<PlacedAxis> placed;
   int64_t stride = 1;
@@ -41,7 +41,7 @@ struct Coordinate {
   int64_t stride = 0, moments = 1;
 };
 
-// One coordinate made of `axes` (slowest first), or an error. Its moments count slowest.
+// Merges `axes` (slowest first) into one coordinate, or an error. Micro-batches vary slowest.
 absl::StatusOr<Coordinate> Merged(const std::vector<PlacedAxis>& axes) {
   Coordinate merged;
   int64_t reach = 0;
@@ -108,7 +108,7 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
   ViewBuilder view(axes, start);
   for (int lead : leads) view.AddDim(lead);
   view.Add({});
-  // The partial coordinate counts the sum dims in the order of their declaration.
+  // The partial coordinate enumerates the sum dims in declaration order.
   std::vector<PlacedAxis> sums;
   for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
     if (d.dims[v].kind != DimKind::kSum) continue;
@@ -125,8 +125,8 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
   return view.Build();
 }
 
-// Types of a call with these degrees of its iteration dims: what OperandTypesFor and InferSharding
-// say, off the declaration at hand. Errors: a degree that does not divide.
+// Sets the types of the call under these degrees of iteration dims, as OperandTypesFor and
+// InferSharding would, from the given declaration. Errors: a degree that does not divide.
 absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degrees,
                      ShardingChoice* choice) {
   const Declaration& d = space.sharding.declaration;
@@ -162,7 +162,7 @@ absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degre
   return absl::OkStatus();
 }
 
-// Applies the expansions of `dims`, in this order, to the call that `graph` ends with.
+// Applies the expansions of `dims`, in this order, to the last call of `graph`.
 absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vector<int>& dims,
                                       const std::vector<int64_t>& degrees, Graph* graph,
                                       RecordedSteps* steps) {
@@ -180,7 +180,7 @@ absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vecto
   return result;
 }
 
-// The dims that a choice splits, outermost first; one that is only split in time is last.
+// A choice's split dims, outermost first; a dim split only into micro-batches is last.
 std::vector<int> DimsToSplit(const ShardingChoice& choice) {
   std::vector<int> dims;
   for (const Axis& axis : choice.axes) {
@@ -192,8 +192,8 @@ std::vector<int> DimsToSplit(const ShardingChoice& choice) {
   return dims;
 }
 
-// Applies two expansions to a graph of the call alone: the rules' own conditions decide whether the
-// dims can be split together.
+// Tests whether two dims can be split together by applying both expansions to the call alone: the
+// rules' own conditions decide.
 absl::Status TryPair(const ChoiceSpace& space, const ShardingChoice& choice, int a, int b) {
   std::vector<int64_t> degrees(choice.degrees.size(), 1);
   degrees[a] = choice.degrees[a];
@@ -344,7 +344,7 @@ void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* sp
     }
   }
   if (!space->choices.empty() || space->moments == 1) return;
-  // The batch has too few samples for all micro-batches: they are worked through as one.
+  // The batch has too few samples for the micro-batches: it is one.
   space->moments = 1;
   space->moment_dim = -1;
   ChoiceOptions at_once = options;

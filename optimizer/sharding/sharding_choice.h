@@ -1,13 +1,13 @@
-// The ways to spread one call over the machine.
+// Shardings of one call over the machine.
 //
-// A choice deals the devices to axes: iteration dims of the call that are split, or idle devices.
-// Axes are ordered from outermost to innermost in the numbering of
-// devices, so "batch 2, n 4" on two nodes of four splits the batch over nodes and n within them.
-// Only dims that a rule expands are split, so that every choice can be derived. Devices may idle:
-// a call that is not worth spreading stays on one device or within one node (choice_axes.h).
-// Redundant equal tasks are not in the space: nothing takes copies away again, and where they would
-// pay (as between the products of Megatron-LM) a split of the sequence costs the same
-// communication. Calls that arrange weights have some, once plans are derived (arranged_weights.h).
+// A choice assigns the devices to axes: iteration dims of the call that are split, or idle devices.
+// Axes are ordered from outermost to innermost in the numbering of devices, so "batch 2, n 4" on
+// two nodes of four splits the batch over nodes and n within them. Only dims that a rule expands
+// are split, so that every choice can be derived. Devices may idle: a call too small to split stays
+// on one device or within one node (choice_axes.h). Redundant computation is not in the space: no
+// rule removes replicas, and where they would pay (as between the products of Megatron-LM)
+// splitting the sequence costs the same communication. Only layout calls on weights are replicated,
+// when plans are derived (arranged_weights.h).
 #ifndef ISOMER_OPTIMIZER_SHARDING_SHARDING_CHOICE_H_
 #define ISOMER_OPTIMIZER_SHARDING_SHARDING_CHOICE_H_
 
@@ -29,7 +29,7 @@
 
 namespace isomer {
 
-// A tensor on the machine.
+// A sharded tensor's type and the devices of its shards.
 struct Placement {
   TensorType type;
   MachineView view;
@@ -39,14 +39,14 @@ struct Placement {
 struct ShardingChoice {
   std::vector<Axis> axes;        // outermost first
   int64_t start = 0;             // the first device
-  std::vector<int64_t> degrees;  // per iteration dim: over devices and moments
-  // Micro-batches: every device works through so many pieces of the call one after the other, which
-  // are pieces of `moment_dim` (MachineView::moments). 1: moment_dim is -1.
+  std::vector<int64_t> degrees;  // per iteration dim: over devices and micro-batches
+  // Micro-batches: every device runs so many pieces of the call, split in `moment_dim`, one after
+  // the other (MachineView::moments). 1: moment_dim is -1.
   int64_t moments = 1;
   int moment_dim = -1;
   std::vector<Placement> operands, outputs;
 
-  // Over devices.
+  // Degree of iteration dim `axis` over devices; 1 if it is not split.
   int64_t DegreeOf(int axis) const;
   // "b0 2 x n 4".
   std::string ToString(const Declaration& declaration) const;
@@ -56,18 +56,18 @@ struct ChoiceOptions {
   int64_t num_devices = 1;
   int max_axes = 2;  // of degree above 1
   int64_t start = 0;
-  int64_t moments = 1;  // of every choice, if the call has a dim for them:
+  int64_t moments = 1;  // micro-batches of every choice, if the call has a moment_dim
   int moment_dim = -1;
-  int limit = 400;                  // choices, about
-  std::vector<int64_t> units = {};  // devices in a unit of each level of the machine
+  int limit = 400;                  // approximate number of choices
+  std::vector<int64_t> units = {};  // devices per unit of each level
 };
 
-// Whether the rules split two dims of a call at once, for calls of the same rules and ranks. What
-// rules ask of a split but for divisibility is about the dims that are split already, one by one,
-// so that dims can be split together if all pairs of them can; a plan's derivation is the proof.
+// Memo of whether rules split two dims of a call at once, by class of calls (same rules and ranks).
+// Besides divisibility, rules constrain the dims that are already split one by one, so a set of
+// dims can be split if all pairs can; the plan's derivation proves it.
 class SplitPairs {
  public:
-  // Null if it is not known yet.
+  // nullopt if unknown.
   std::optional<bool>& Of(const std::string& call_class, int a, int b) {
     return known_[{call_class, std::min(a, b), std::max(a, b)}];
   }
@@ -76,42 +76,42 @@ class SplitPairs {
   std::map<std::tuple<std::string, int, int>, std::optional<bool>> known_;
 };
 
-// A call, and all its choices.
+// A call with all its choices.
 struct ChoiceSpace {
   Operator op;
   std::vector<TensorType> operands;  // sequential
-  Sharding sharding;                 // unsplit: declaration and output types
+  Sharding sharding;                 // of the unsplit call: declaration and output types
   // Per operand (output) and dim: the iteration dim that leads it, or -1.
   std::vector<std::vector<int>> operand_leads, output_leads;
   Expansions expansions;
-  std::string call_class;  // equal for calls of the same kind, ranks, and rules that split them
-  int64_t moments = 1;     // of every choice
-  int moment_dim = -1;     // -1: the call runs once for all micro-batches
+  std::string call_class;               // equal for equal kind
+  int64_t moments = 1;                  // micro-batches of every choice
+  int moment_dim = -1;                  // -1: the call runs once for all micro-batches
   std::vector<ShardingChoice> choices;  // never empty: all devices but one may idle
 };
 
-// The choice with these axes, and the moments of `space`. Errors: a degree that does not divide, an
-// operand or output whose shards no machine view places (its axes are not neighbours on the
+// The choice with these axes and the micro-batches of `space`. Errors: a degree that does not
+// divide, an operand or output that no machine view can place (its axes are not adjacent on the
 // machine).
 absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
                                           int64_t start = 0);
 
-// Where a call went when its choice was derived: operand j of the call at `id` is operand order[j]
-// of the choice.
+// Image of a call under a choice's derivation: operand j of the call at `id` is operand order[j] of
+// the choice.
 struct SplitCall {
   NodeId id;
   std::vector<int> order;
 };
-// The expansions of `choice`, outermost axis first, on a graph of the call alone (GraphOfCall), in
-// which `call` is where the call ends up.
+// Records the expansions of `choice`, outermost axis first, on a graph of the call alone
+// (GraphOfCall); `call` is the image of the call in it.
 absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,
                           RecordedSteps* steps, SplitCall* call);
 
-// A call without choices. Errors: it does not type-check.
+// The call's space without choices. Errors: it does not type-check.
 absl::StatusOr<ChoiceSpace> SpaceOfCall(const RuleIndex& rules, const Operator& op,
                                         absl::Span<const TensorType> operands,
                                         ExpansionMemo* expansions);
-// Adds the choices on some devices of the machine.
+// Adds the choices on the devices of `options`.
 void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* space);
 
 absl::StatusOr<ChoiceSpace> EnumerateChoices(const RuleIndex& rules, const Operator& op,

@@ -10,7 +10,7 @@
 namespace isomer {
 namespace {
 
-// How many stages calls fill if each is filled up to `limit`.
+// Number of stages if each is filled up to `limit`.
 int StagesWithin(absl::Span<const double> us, double limit) {
   int stages = 1;
   double sum = 0;
@@ -24,7 +24,7 @@ int StagesWithin(absl::Span<const double> us, double limit) {
   return stages;
 }
 
-// Of the slowest stage, at best; to a millionth.
+// Minimum time of the slowest stage, to a millionth.
 double LeastBottleneck(absl::Span<const double> us, int stages) {
   double low = *std::max_element(us.begin(), us.end());
   double high = std::accumulate(us.begin(), us.end(), 0.0);
@@ -35,25 +35,26 @@ double LeastBottleneck(absl::Span<const double> us, int stages) {
   return high;
 }
 
-// Of the cuts whose stages take up to `limit`, or are of one call, the first calls of the one that
-// the fewest bytes cross; empty if there is none.
+// First calls of the stages, with the fewest crossing bytes among cuts whose stages take up to
+// `limit` or are one call; empty if there is none.
 std::vector<int> CutWithin(absl::Span<const double> us, absl::Span<const int64_t> crossing,
                            int stages, absl::Span<const StageRange> allowed, double limit) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   const int count = static_cast<int>(us.size());
-  // bytes[s][i]: that cross if the first i calls make s stages; from[s][i]: the last one's first.
+  // bytes[s][i]: crossing bytes if the first i calls are s stages; from[s][i]: first call of the
+  // last one.
   std::vector<std::vector<int64_t>> bytes(stages + 1, std::vector<int64_t>(count + 1, kNever));
   std::vector<std::vector<int>> from(stages + 1, std::vector<int>(count + 1, -1));
   bytes[0][0] = 0;
-  std::vector<double> before(count + 1, 0);  // of the calls before
+  std::vector<double> before(count + 1, 0);  // prefix sums of `us`
   std::partial_sum(us.begin(), us.end(), before.begin() + 1);
   for (int s = 1; s <= stages; ++s) {
     const auto may_hold = [&](int call) {
       return allowed.empty() || (allowed[call].first < s && s - 1 <= allowed[call].last);
     };
     const auto total = [&](int j) { return bytes[s - 1][j] + (j == 0 ? 0 : crossing[j]); };
-    // First calls of a last stage that ends here, ascending, and so are their totals: the first of
-    // them is the best, and of equals the last.
+    // Monotonic queue of first calls of a last stage that ends here; totals ascend too: the first
+    // is the best, and of equals the last.
     std::deque<int> firsts;
     for (int i = s; i <= count; ++i) {
       if (!may_hold(i - 1)) {
@@ -90,7 +91,7 @@ std::vector<int> CutStages(absl::Span<const double> us, absl::Span<const int64_t
     first = CutWithin(us, crossing, stages, allowed, limit);
     if (!first.empty() || limit >= all) break;
   }
-  // What fits into fewer stages can be cut further: there is always a way.
+  // A cut into fewer stages can be refined, so one exists.
   ISOMER_CHECK(!first.empty() || !allowed.empty());
   return first;
 }

@@ -41,8 +41,8 @@ class ViewAssigner {
     return axis < 0 ? axis + rank : axis;
   }
 
-  // Of so many neighbours along the axis of `op` as its degree says the first stays; `fine` is the
-  // type that has them. Devices count faster than micro-batches, so that they are combined first.
+  // Of every `degree` of `op` neighbours along its axis the first stays; `fine` is the type that
+  // has them. Devices vary faster than micro-batches, so they are combined first.
   static void Coarsen(const Operator& op, const TensorType& fine, MachineView* view) {
     const int64_t axis = StrideIndex(op, fine.rank());
     int64_t degree = op.Int("degree");
@@ -53,19 +53,19 @@ class ViewAssigner {
     if (degree == 1) return;
     const int64_t left = view->MomentsOfAxis(axis) / degree;
     view->moments[axis] = 1;
-    // What is left of several micro-batches is of none: on as many devices.
+    // Remaining shards are on as many devices, in one micro-batch.
     if (left > 1) view->strides[axis] /= combined;
     const auto several = [](int64_t m) { return m > 1; };
     if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
   }
 
-  // Combine(d): the shards whose old coordinate was a multiple of d stay.
+  // Combine(d): keeps the shards whose old coordinate was a multiple of d.
   void Forward(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op.kind() != OpKind::kCombine && node.op.kind() != OpKind::kReduce) return;
     const TensorRef input = node.inputs[0];
     const auto call = choices_.find(input.node);
-    // A node's view is that of its first output.
+    // The view of the first output.
     const std::optional<MachineView> from = call == choices_.end()
                                                 ? views_[input.node.value]
                                                 : call->second->outputs[input.output].view;
@@ -75,7 +75,7 @@ class ViewAssigner {
     views_[id.value] = std::move(view);
   }
 
-  // What the host loads whole lies where its first user wants it, or begins.
+  // Unsplit leaves are on their first user's first device.
   void BackwardToLeaf(NodeId id, const std::vector<Graph::Use>& users) {
     const auto strides = std::vector<int64_t>(graph_.node(id).outputs[0].rank() + 2, 0);
     for (const Graph::Use& use : users) {
@@ -89,7 +89,7 @@ class ViewAssigner {
     }
   }
 
-  // What the first user that knows asks for.
+  // The view that the first user with one asks for.
   void Backward(NodeId id, const std::vector<Graph::Use>& users) {
     const Node& node = graph_.node(id);
     if ((IsLeaf(node.op.kind()) || CanRunOnHost(node.op.kind())) && !choices_.contains(id)) {
@@ -126,7 +126,7 @@ class ViewAssigner {
     return view;
   }
 
-  // Strides of coordinates that do not vary are 0.
+  // Zeroes strides of coordinates with extent 1.
   static MachineView Cleaned(MachineView view, const TensorType& type) {
     for (int i = 0; i < type.rank(); ++i) {
       if (type.dims[i].degree == 1) view.strides[i] = 0;

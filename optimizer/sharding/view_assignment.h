@@ -1,5 +1,5 @@
-// Machine views for every node of a derived graph: those of calls are given, those of parallel
-// operators follow, so that shards stay where they are unless communication is meant.
+// Machine views for every node of a derived graph: given for calls, inferred for parallel
+// operators, so that shards stay where they are unless communication is intended.
 #ifndef ISOMER_OPTIMIZER_SHARDING_VIEW_ASSIGNMENT_H_
 #define ISOMER_OPTIMIZER_SHARDING_VIEW_ASSIGNMENT_H_
 
@@ -12,9 +12,9 @@
 
 namespace isomer {
 
-// `choices`: of calls, by node of `graph`. Leaves lie where their first user wants them; other
-// operators of one shard are put on device 0. Combine and Reduce keep what is left of their
-// operand's view; Partition and Replicate are laid out as their user asks.
+// `choices`: by call. Leaves are placed as their first user reads them; other unsplit operators on
+// device 0. Combine and Reduce keep the remaining axes of their operand's view; Partition and
+// Replicate take their user's.
 std::vector<MachineView> AssignViews(const Graph& graph,
                                      const std::map<NodeId, const ShardingChoice*>& choices);
 

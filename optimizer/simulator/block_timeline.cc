@@ -31,7 +31,7 @@ int32_t BlockTimeline::NextOnQueue(int32_t queue, int32_t block) const {
   const uint64_t* set = on_queue_.data() + queue * words_;
   size_t word = (block + 1) / 64;
   uint64_t bits = set[word] & (~uint64_t{0} << ((block + 1) % 64));
-  while (bits == 0) bits = set[++word];  // The tail is behind.
+  while (bits == 0) bits = set[++word];  // The tail follows.
   return static_cast<int32_t>(word * 64) + __builtin_ctzll(bits);
 }
 
@@ -99,7 +99,7 @@ void BlockTimeline::LinkQueues(int32_t block, const std::vector<QueueUse>& old) 
       tail = {block, now[n].last};
       if (in_old) {
         now[n].previous = old[o].previous;
-        if (now[n].last == old[o].last) {  // What comes next knows.
+        if (now[n].last == old[o].last) {  // The next block's link is still valid.
           ++o;
           ++n;
           continue;
@@ -121,7 +121,7 @@ void BlockTimeline::LinkQueues(int32_t block, const std::vector<QueueUse>& old) 
   }
 }
 
-// Enters or strikes out `block` as a user of the blocks that `tasks` depend on.
+// Adds or removes `block` as a user of the blocks that `tasks` depend on.
 void BlockTimeline::SetUser(int32_t block, const BlockTasks& tasks, bool uses) {
   std::vector<int32_t> others;
   for (const TaskRef& dep : tasks.deps_) {
@@ -198,7 +198,7 @@ void BlockTimeline::Rollback() {
     block.last_end = saved.last_end;
   }
   for (const auto& [from, shift] : noted_) AddToOffsets(from, -shift);
-  std::fill(pending_.begin(), pending_.end(), 0);  // of the exchanges
+  std::fill(pending_.begin(), pending_.end(), 0);  // left over from exchanges
   Commit();
 }
 
@@ -306,7 +306,7 @@ void BlockTimeline::PushAffected(int32_t block, const Before& before) {
   size_t o = 0;
   for (const QueueUse& use : b.uses) {
     while (o < before.queues.size() && before.queues[o].queue < use.queue) ++o;
-    // Exchanging has pushed what follows on queues that were not used before, or are not any more.
+    // Queues newly used, or no longer, were handled by Exchange.
     if (o == before.queues.size() || before.queues[o].queue != use.queue) continue;
     const Picoseconds old_end = before.queues[o].end;
     const Picoseconds new_end = Free({block, use.last}, use.queue);
@@ -323,14 +323,13 @@ void BlockTimeline::PushAffected(int32_t block, const Before& before) {
   }
 }
 
-// All blocks behind `block` are shifted; those that need not follow are pushed.
+// Shifts all blocks after `block`; pushes those that may not follow the shift.
 void BlockTimeline::NoteShift(int32_t block, Picoseconds shift, const Before& before) {
   AddToOffsets(block + 1, shift);
   noted_.push_back({block + 1, shift});
   run_width_ = 0;
-  believed_width_ *= 2;  // Where two shifts take turns, one stays noted.
-  // An input that comes before the earliest start, where that was and where it is now, decides
-  // nothing.
+  believed_width_ *= 2;  // If two shifts alternate, one stays recorded.
+  // An input that is before the earliest start, both previously and now, is not binding.
   auto decides = [&](Picoseconds end, int32_t next) {
     const Picoseconds first = FirstStart(next);
     return end >= std::min(first, first - shift);

@@ -1,18 +1,18 @@
-// A timeline that is kept up to date while parts of its tasks are exchanged: the simulator's delta
-// mode. To the last bit, it is what RunTimeline makes of the same tasks.
+// An incremental timeline, for the simulator's delta mode: parts of its tasks can be exchanged.
+// Equal to RunTimeline on the same tasks to the last bit.
 //
-// Tasks come in blocks, which have a fixed order; what is exchanged is the content of a block. An
+// Tasks are grouped into blocks in a fixed order; an exchange replaces the content of a block. An
 // update simulates the exchanged blocks again and then, in order, every block one of whose inputs
-// (the end of a task it depends on, or when the one before it left a queue) ended up elsewhere.
+// (the end of a task it depends on, or the time when its predecessor left a queue) changed.
 //
-// After most changes nearly all later tasks are shifted by one and the same amount: the new layer
-// is slower by 3 us, so everything behind it is 3 us later. A shift of all inputs of a task shifts
-// the task (max(a + d, b + d) = max(a, b) + d, exact in integers), so such a shift is noted once,
-// in the offsets of the blocks behind, and only blocks with inputs that are shifted otherwise are
-// looked at: those after the frontier that a queue leads to, or a dependency on a task before it. A
-// dependency that is not binding, before and after, is seen to be so from the earliest start of the
-// block alone. When enough of what is simulated turns out to be shifted by another amount, that one
-// is noted in its place. (FlexFlow, MLSys'19, section 5.3, propagates from task to task.)
+// After most changes nearly all later tasks are shifted by the same amount: the new layer is slower
+// by 3 us, so everything after it is 3 us later. Shifting all inputs of a task shifts the task
+// (max(a + d, b + d) = max(a, b) + d, exact in integers), so such a shift is recorded once, in the
+// offsets of the later blocks, and only blocks with differently shifted inputs are visited: those
+// after the frontier that share a queue with it, or depend on a task before it. The earliest start
+// of a block suffices to see that a dependency binds neither before nor after. When enough of the
+// simulated blocks are shifted by another amount, that one is recorded instead. (FlexFlow,
+// MLSys'19, section 5.3, propagates from task to task.)
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_BLOCK_TIMELINE_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_BLOCK_TIMELINE_H_
 
@@ -31,8 +31,8 @@ struct TaskRef {
   friend bool operator==(const TaskRef&, const TaskRef&) = default;
 };
 
-// The tasks of a block, in order. Each uses at least one queue that is no link; dependencies are
-// tasks of earlier blocks, or earlier ones of this.
+// The tasks of a block, in order. Each uses at least one queue that is no link; it depends on tasks
+// of earlier blocks, or on earlier ones of its own.
 class BlockTasks {
  public:
   void Reserve(size_t tasks, size_t queues, size_t deps) {
@@ -40,14 +40,14 @@ class BlockTasks {
     queues_.reserve(queues);
     deps_.reserve(deps);
   }
-  // `beyond_links`: as TaskList::Add has it.
+  // Returns the task's index. `beyond_links`: as in TaskList::Add.
   int32_t Add(Picoseconds duration, Picoseconds beyond_links = 0) {
     const int32_t queues = static_cast<int32_t>(queues_.size());
     tasks_.push_back({duration, beyond_links, queues, queues, static_cast<int32_t>(deps_.size()),
                       static_cast<int32_t>(deps_.size())});
     return size() - 1;
   }
-  // Of the task added last.
+  // Both apply to the task added last.
   void AddQueue(int32_t queue) {
     queues_.push_back(queue);
     ++tasks_.back().queue_end;
@@ -81,10 +81,10 @@ class BlockTimeline {
     int32_t block;
     BlockTasks tasks;
   };
-  // Exchanges blocks and brings the times up to date. A change that changes nothing costs little.
-  // REQUIRES: every dependency, also of blocks that stay, is on a task that is there afterwards.
+  // Exchanges blocks and updates the times. Identical content costs little. REQUIRES: every
+  // dependency, also of other blocks, is on a task that exists afterwards.
   void Update(std::vector<Change> changes);
-  // Takes back all updates since the last Commit (or the beginning).
+  // Reverts all updates since the last Commit (or construction).
   void Rollback();
   void Commit();
 
@@ -102,13 +102,13 @@ class BlockTimeline {
   Picoseconds End(TaskRef task) const {
     return blocks_[task.block].end[task.index] + Offset(task.block);
   }
-  // All tasks, for a simulation from nothing.
+  // All tasks, for a full simulation.
   void Assemble(TaskList* tasks) const;
   // Tasks simulated by updates so far.
   int64_t simulated_tasks() const { return simulated_tasks_; }
 
  private:
-  // What a block has to do with one queue.
+  // A block's use of one queue.
   struct QueueUse {
     int32_t queue;
     int32_t last;      // the block's last task on it
@@ -117,14 +117,14 @@ class BlockTimeline {
   struct Block {
     BlockTasks tasks;
     std::vector<QueueUse> uses;  // by queue, ascending
-    // Per entry of tasks.queues_: the task before on the queue if it is in this block, else the
-    // complement of a place in `uses`.
+    // Per entry of tasks.queues_: the preceding task on the queue if it is in this block, else the
+    // complement of an index in `uses`.
     std::vector<int32_t> before;
-    std::vector<Picoseconds> end;               // less the block's offset
+    std::vector<Picoseconds> end;               // relative to the block's offset
     Picoseconds first_start = 0, last_end = 0;  // likewise
     std::vector<int32_t> users;                 // blocks that depend on this one, ascending
   };
-  // What Rollback puts back.
+  // State that Rollback restores.
   struct SavedBlock {
     int32_t block;
     bool exchanged;
@@ -133,19 +133,19 @@ class BlockTimeline {
     Picoseconds first_start, last_end;
   };
 
-  // When a queue was free, less the offset of the block whose task was the last on it.
+  // When a queue was free, relative to the offset of the block of its last task.
   struct QueueEnd {
     int32_t queue;
     Picoseconds end;
   };
-  // Times of a block before it was simulated again; absolute.
+  // Absolute times of a block before its resimulation.
   struct Before {
     bool exchanged;
     std::vector<QueueEnd> queues;  // by queue, ascending
     Picoseconds last_end;
   };
 
-  // When a task leaves a queue, less the offset of its block, whose tasks end as `end` says.
+  // When a task leaves a queue, relative to its block's offset, if the block's tasks end at `end`.
   Picoseconds FreeIn(const Block& block, const std::vector<Picoseconds>& end, int32_t task,
                      int32_t queue) const {
     return end[task] - (queue >= first_link_ ? block.tasks.tasks_[task].beyond_links : 0);
@@ -157,13 +157,13 @@ class BlockTimeline {
   }
   Picoseconds FirstStart(int32_t block) const { return blocks_[block].first_start + Offset(block); }
   Picoseconds Offset(int32_t block) const { return offset_[block] + common_offset_[block / 64]; }
-  // Of all blocks from this one on.
+  // Shifts all blocks from `from` on.
   void AddToOffsets(int32_t from, Picoseconds shift);
   const QueueUse* FindUse(int32_t block, int32_t queue) const;
   QueueUse* FindUse(int32_t block, int32_t queue) {
     return const_cast<QueueUse*>(std::as_const(*this).FindUse(block, queue));
   }
-  // The next block after `block` on the queue, the last one before it; -1: none.
+  // The next block after `block` on the queue, and the previous one; -1: none.
   int32_t NextOnQueue(int32_t queue, int32_t block) const;
   int32_t PreviousOnQueue(int32_t queue, int32_t block) const;
 
@@ -176,7 +176,7 @@ class BlockTimeline {
   void Run();
   void Simulate(int32_t block);
   void Visit(int32_t block);
-  // The shift that most of the block's queues have; 0: no such.
+  // The shift of most of the block's queues; 0: none.
   Picoseconds CommonShift(int32_t block, const Before& before) const;
   void NoteShift(int32_t block, Picoseconds shift, const Before& before);
   void PushAffected(int32_t block, const Before& before);
@@ -184,26 +184,26 @@ class BlockTimeline {
 
   int32_t num_queues_, first_link_;
   std::vector<Block> blocks_;
-  std::vector<Picoseconds> offset_, common_offset_;  // per block, per 64 of them: to be added up
-  std::vector<int32_t> reach_;                       // per block: the last of its users, or -1
-  std::vector<int32_t> far_reach_;  // per 64 blocks: at least the greatest of those
-  size_t words_;                    // of a set of blocks
-  std::vector<uint64_t> on_queue_;  // per queue, the set of blocks that use it
-  std::vector<int32_t> tail_;       // per queue, the last of them, or -1
-  std::vector<uint64_t> pending_;   // blocks to be simulated
+  std::vector<Picoseconds> offset_, common_offset_;  // per block, per 64 blocks: summed up
+  std::vector<int32_t> reach_;                       // per block: its last user, or -1
+  std::vector<int32_t> far_reach_;                   // per 64 blocks: an upper bound on those
+  size_t words_;                                     // words of a set of blocks
+  std::vector<uint64_t> on_queue_;                   // per queue: the set of blocks that use it
+  std::vector<int32_t> tail_;                        // per queue: the last of them, or -1
+  std::vector<uint64_t> pending_;                    // blocks to simulate
   int64_t num_tasks_ = 0, simulated_tasks_ = 0;
 
   std::vector<SavedBlock> saved_;
-  std::vector<int32_t> saved_at_;                       // per block: place in `saved_`, or -1
-  std::vector<std::pair<int32_t, Picoseconds>> noted_;  // shifts, from which block on
+  std::vector<int32_t> saved_at_;                       // per block: index in `saved_`, or -1
+  std::vector<std::pair<int32_t, Picoseconds>> noted_;  // shifts, with their first blocks
 
-  // Blocks visited in a row that were shifted by `run_shift_` had so many queues together, and that
-  // many are believed to speak for the rest.
+  // Number of queues of the consecutive visited blocks that were shifted by `run_shift_`, and the
+  // number at which the shift is assumed for all later blocks.
   Picoseconds run_shift_ = 0;
   int64_t run_width_ = 0, believed_width_ = 1;
-  // Of exchanged blocks that were not simulated yet; less the block's offset.
+  // Times of exchanged blocks not simulated yet, relative to the block's offset.
   std::vector<Before> exchanged_;
-  std::vector<int32_t> exchanged_at_;  // per block: place in `exchanged_`, or -1
+  std::vector<int32_t> exchanged_at_;  // per block: index in `exchanged_`, or -1
   std::vector<int32_t> scratch_;       // per queue
 };
 

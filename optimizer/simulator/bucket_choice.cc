@@ -16,33 +16,33 @@
 namespace isomer {
 namespace {
 
-// Of more gradients, neighbours that are small go together.
+// Beyond this number, small neighbouring gradients are merged.
 constexpr int64_t kMostGradients = 100;
-// Ways to end the first buckets that are kept, none of which is better in all than another.
+// Pareto-optimal ways kept per prefix of the buckets.
 constexpr size_t kMostWays = 8;
 
-// One, or neighbours, that a group of devices sums.
+// One gradient, or merged neighbours, that a group of devices reduces.
 struct Gradient {
-  std::string weight;  // the last
+  std::string weight;  // the last of the merged ones
   double ready_us = 0;
   int64_t bytes = 0, update_bytes = 0;
   int32_t segments = 0;
 };
 
 struct Group {
-  Task sum;  // of the first gradient
+  Task sum;  // reduction of the first gradient
   std::vector<Gradient> gradients;
   int64_t bytes = 0;
 };
 
-// What happens to weights once updated: they are gathered by those who did not update them.
+// The collective that distributes updated weights from those that updated them.
 std::optional<TaskKind> KindOfGather(TaskKind sum) {
   if (sum == TaskKind::kReduceScatter) return TaskKind::kAllGather;
   if (sum == TaskKind::kReduce) return TaskKind::kBroadcast;
   return std::nullopt;
 }
 
-// The groups of a step in which each gradient is summed by itself.
+// The device groups of a step in which each gradient is reduced by itself.
 class Step {
  public:
   Step(const CostModel& cost, const LoweredPlan& lowered)
@@ -57,7 +57,7 @@ class Step {
     }
   }
 
-  // The one that sums most comes first.
+  // The group with the most bytes first.
   std::vector<Group> Groups() const {
     std::map<std::pair<int32_t, NodeId>, int64_t> update_bytes;  // by device and parameter
     for (const Task& task : schedule_.tasks) {
@@ -92,7 +92,7 @@ class Step {
     return sorted;
   }
 
-  // When the device has computed all gradients.
+  // Time at which the device has computed all gradients.
   double ComputedUs(int32_t device) const {
     Picoseconds end = 0;
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
@@ -113,7 +113,7 @@ class Step {
   const Graph& graph_;
   const Schedule& schedule_;
   const Simulation simulation_;
-  std::map<NodeId, std::string> names_;  // of parameters that are summed once a step
+  std::map<NodeId, std::string> names_;  // of parameters reduced once per step
 };
 
 std::vector<Gradient> Coarsened(const Group& group) {
@@ -134,21 +134,21 @@ std::vector<Gradient> Coarsened(const Group& group) {
   return coarse;
 }
 
-// Some that go together: when the last is ready, and what summing them, updating their weights and
-// gathering these takes.
+// Gradients reduced together: when the last is ready, and the times to reduce them, update their
+// weights and gather these.
 struct Bucket {
   double ready_us = 0, sum_us = 0, update_us = 0, gather_us = 0;
 };
 
-// The first gradients in buckets, the last of which begins with `first`, and which way led there.
+// A bucketing of the first gradients whose last bucket starts at `first`; the previous way.
 struct Way {
-  double summed_us = 0;   // when the last is summed
-  double sent_us = 0;     // when all is sent that was to be by then
-  double updated_us = 0;  // behind the backward pass: when all of their weights are
-  double late_us = 0;     // of what is computed next, for updates before it
-  double gather_us = 0;   // of what is not gathered yet
-  double update_us = 0;   // of the last bucket, if that is not updated yet
-  double step_us = 0;     // if it were all
+  double summed_us = 0;   // when the last is reduced
+  double sent_us = 0;     // when the communication so far ends
+  double updated_us = 0;  // when all their weights are updated, after the backward pass
+  double late_us = 0;     // delay of later compute by updates
+  double gather_us = 0;   // pending gathers
+  double update_us = 0;   // pending update of the last bucket
+  double step_us = 0;     // step time if this were all
   int first = 0, before = -1;
 
   bool IsNoBetterThan(const Way& other) const {
@@ -158,7 +158,8 @@ struct Way {
   }
 };
 
-// Weights are updated and gathered behind the backward pass: `way` begins with when that ends.
+// Extends `way` by a bucket whose weights are updated and gathered after the backward pass, at
+// whose end the first way starts.
 Way Behind(const Way& way, const Bucket& bucket) {
   Way next;
   next.summed_us = std::max(way.summed_us, bucket.ready_us) + bucket.sum_us;
@@ -169,8 +170,8 @@ Way Behind(const Way& way, const Bucket& bucket) {
   return next;
 }
 
-// Weights of a bucket are updated and gathered once the next is on its way, the last ones behind
-// the backward pass: what is computed behind an update is late by it.
+// Extends `way` by a bucket whose weights are updated and gathered while the next is in transfer,
+// the last ones after the backward pass: compute after an update is delayed by it.
 Way Beside(const Way& way, const Bucket& bucket, double computed_us) {
   Way next;
   const double ready_us = bucket.ready_us + way.late_us;
@@ -202,7 +203,7 @@ void KeepBest(std::vector<Way>* ways) {
   *ways = std::move(kept);
 }
 
-// Of all neighbours, by the last and the first.
+// Buckets of all ranges of neighbours: [last][first].
 std::vector<std::vector<Bucket>> BucketsOf(const Step& step, const Group& group,
                                            const std::vector<Gradient>& gradients) {
   const std::optional<TaskKind> gather_kind = KindOfGather(group.sum.kind);
@@ -230,7 +231,7 @@ std::vector<std::vector<Bucket>> BucketsOf(const Step& step, const Group& group,
   return buckets;
 }
 
-// The last weights of the best buckets, if gradients are computed by `computed_us`.
+// The last weight of each of the best buckets, if gradients are computed by `computed_us`.
 std::vector<std::string> EndsOf(const std::vector<Gradient>& gradients,
                                 const std::vector<std::vector<Bucket>>& buckets, double computed_us,
                                 bool beside) {
@@ -275,7 +276,7 @@ absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& pla
   BucketEnds ends;
   std::set<std::string> known;
   for (const Group& group : step.Groups()) {
-    // Other parts of weights have the ends of the first.
+    // Other shards of weights have the ends of the first.
     const bool is_known = known.contains(group.gradients[0].weight);
     for (const Gradient& gradient : group.gradients) known.insert(gradient.weight);
     if (is_known) continue;

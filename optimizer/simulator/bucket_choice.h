@@ -1,12 +1,12 @@
-// Where buckets of gradients end best.
+// The best ends of gradient buckets.
 //
-// The gradients that a group of devices sums become ready one after the other, at times that hardly
-// depend on how they are summed. A bucket of them goes when its last is ready and those before it
-// have gone. Its weights are updated behind the backward pass, when it is summed and the weights
-// before them are updated, or beside it, which delays what is computed behind that. Large buckets
-// go at a better rate, but later, and their updates later still. So where they end is a shortest
-// path, found by a dynamic program over the gradients; sizes such as PyTorch's 25 MiB (Li et al.,
-// "PyTorch Distributed", 2020) are one of its paths.
+// The gradients that a group of devices all-reduces become ready one after the other, at times that
+// hardly depend on how they are reduced. A bucket is sent when its last gradient is ready and
+// earlier buckets are sent. Its weights are updated either after the backward pass, when it is
+// reduced and earlier weights are updated, or during it, which delays later compute. Large buckets
+// use the bandwidth better, but start later, and their updates later still. So the best ends are a
+// shortest path, by a dynamic program over the gradients; sizes such as PyTorch's 25 MiB (Li et
+// al., "PyTorch Distributed", 2020) are one of its paths.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_BUCKET_CHOICE_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_BUCKET_CHOICE_H_
 
@@ -19,14 +19,14 @@
 
 namespace isomer {
 
-// UpdateOptions::bucket_ends for weights that are updated behind the backward pass, or beside it
-// (UpdateOptions::immediate).
+// UpdateOptions::bucket_ends for weights updated after the backward pass, and for those updated
+// during it (UpdateOptions::immediate).
 struct BucketEnds {
   std::set<std::string> behind, beside;
 };
 
-// Those for the plan, as its step with each gradient by itself tells; none if no gradient is
-// summed, if each micro-batch's is, or if the plan is not simulated.
+// The ends for `plan`, from its simulated step with one gradient per bucket; empty if no gradient
+// is reduced, if each micro-batch's is, or if the plan is not simulated.
 absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& plan);
 
 }  // namespace isomer

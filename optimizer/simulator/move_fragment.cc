@@ -31,7 +31,8 @@ MoveTask MoveTaskOf(const CostModel& cost, const ScheduleBuilder& builder, const
   return move;
 }
 
-// The transfers of a task, from and to exchanged; every collective is all to all.
+// The transfers of a task with source and destination exchanged; every collective counts as
+// all-to-all.
 std::vector<Transfer> Reversed(const Task& task, std::map<BufferId, BufferId>* gradients,
                                ScheduleBuilder* builder) {
   auto gradient_of = [&](BufferId id) {
@@ -46,7 +47,7 @@ std::vector<Transfer> Reversed(const Task& task, std::map<BufferId, BufferId>* g
   return reversed;
 }
 
-// Of the forward moves among the tasks of `builder`, those that `chosen` says.
+// The forward moves among the tasks of `builder` that satisfy `chosen`.
 template <typename Chosen>
 MoveFragment FragmentOfMoves(const CostModel& cost, bool training, ScheduleBuilder* builder,
                              Chosen chosen) {
@@ -137,7 +138,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
   CallFragment fragment;
   fragment.keeps_order = CostModel::IsView(op, types);
   const bool training = std::find(wanted.begin(), wanted.end(), true) != wanted.end();
-  std::map<int, Picoseconds> gradient;  // per kind of device
+  std::map<int, Picoseconds> gradient;  // by kind of device
   const bool is_view = !stored && fragment.keeps_order;
   const int64_t saved_bytes = SavedBytes(op, sharding, types);
   for (Task& task : builder.schedule().tasks) {
@@ -159,7 +160,7 @@ absl::StatusOr<CallFragment> FragmentOfCall(const CostModel& cost, const Operato
     fragment.gradient.push_back(it->second);
   }
   for (int o = 0; o < static_cast<int>(operands.size()); ++o) {
-    // Tasks that were added for the gradients of other operands' moves write gradients.
+    // Only tasks of this operand's moves: those added for other operands write gradients, too.
     fragment.arrivals.push_back(
         FragmentOfMoves(cost, training && wanted[o], &builder, [&](const Task& task) {
           const Buffer& buffer = builder.buffer(task.writes[0]);

@@ -26,7 +26,7 @@ int MoveMemo::Intern(Placement placement) {
   if (has_master) {
     place->sum_bytes = bytes / BytesPerElement(precision_) * BytesPerElement(sums_);
   }
-  // An update of a master reads and writes float32, and writes the weight.
+  // A master weight's update reads and writes float32, and writes the weight.
   const int64_t updated_bytes = has_master ? bytes + 3 * (bytes / BytesPerElement(precision_)) *
                                                          BytesPerElement(DataType::kFloat32)
                                            : 3 * bytes;

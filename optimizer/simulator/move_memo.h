@@ -1,8 +1,8 @@
-// What the task graphs of one run have in common: placements, and the fragments of what calls do
-// at them and of what moves between them (move_fragment.h).
+// Memo shared by the task graphs of one run: placements, and the fragments of calls and moves
+// between placements (move_fragment.h).
 //
-// A walk makes a task graph, and the next one another of the same model; most of what either
-// proposes the others have proposed, on this part of the machine or on another.
+// A search makes many task graphs of the same model, and walks over them propose mostly the same
+// choices, on this part of the machine or on another.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_MOVE_MEMO_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_MOVE_MEMO_H_
 
@@ -25,36 +25,36 @@ namespace isomer {
 
 class MoveMemo {
  public:
-  // A placement in the precision, interned.
+  // An interned placement, in the precision.
   struct Place {
     Placement placement;
     int type;  // equal for equal types
-    // Per shard: its device, and the time to add to its gradient, by a task or by the call that
-    // makes what is added, to set that, and to update it.
+    // Per shard: its device, and the time to add to its gradient by a task or by the call that
+    // computes the summand, to fill the gradient, and to update the shard.
     std::vector<int32_t> devices;
     std::vector<Picoseconds> accumulate, adding, fill, update;
-    int64_t sum_bytes = 0;  // of the gradient of a stored tensor, on a device
-    // The all-reduces over its copies, once they were asked for.
+    int64_t sum_bytes = 0;  // gradient of a stored tensor, per device
+    // The all-reduces over its replicas, once requested.
     std::optional<std::vector<MoveTask>> synchronise;
   };
 
-  // `cost` outlives this. What is float32 is taken to be in `precision` (CostOptions), and
-  // gradients of stored tensors to be summed over devices in `sums`.
+  // `cost` must outlive this. float32 tensors count as `precision` (CostOptions); gradients of
+  // stored tensors are reduced in `sums`.
   explicit MoveMemo(const CostModel& cost, DataType precision = DataType::kFloat32,
                     DataType sums = DataType::kFloat32)
       : cost_(cost), precision_(precision), sums_(sums) {}
   MoveMemo(const MoveMemo&) = delete;
 
   int Intern(Placement placement);
-  // What these return stays where it is.
+  // References stay valid.
   const Place& place(int id) const { return *places_[id]; }
   const std::vector<MoveTask>& SynchronisationOf(int place);
   absl::StatusOr<const MoveFragment*> Chain(int from, int to, bool training);
-  // `operands`: places; `stored`: the first is of a stored tensor.
+  // `operands`: ids of places; `stored`: the first is a stored tensor.
   absl::StatusOr<const CallFragment*> Call(const Operator& op, const std::vector<int>& operands,
                                            const MachineView& output_view,
                                            const std::vector<bool>& wanted, bool stored);
-  // Of the places where a stored value is read, the one where it is kept.
+  // The place, of those where a stored value is read, where it is stored.
   int HomeAmong(const std::vector<int>& places);
 
  private:

@@ -1,5 +1,6 @@
-// Simulations that several contests of one run ask for: a search of algebra first, beside the joint
-// one, and searches of parts of the machine end at many of the same plans.
+// Memo of simulations, shared by the contests of one run: the algebra-first search, run
+// concurrently with the joint one, and searches of parts of the machine reach many of the same
+// plans.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_PREDICTION_MEMO_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_PREDICTION_MEMO_H_
 
@@ -14,20 +15,19 @@
 
 namespace isomer {
 
-// Of plans on one cost model, by a digest of all that their simulation can depend on. For several
-// threads.
+// Simulations on one cost model, by a digest of everything that they depend on. Thread-safe.
 class PredictionMemo {
  public:
   using Future = std::shared_future<absl::StatusOr<Simulation>>;
 
-  // What `begin` returns, unless somebody began before.
+  // The known simulation, or else the one that `begin` starts.
   Future FindOrBegin(uint64_t digest, absl::FunctionRef<Future()> begin) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto [known, added] = simulations_.try_emplace(digest);
     if (added) known->second = begin();
     return known->second;
   }
-  // It takes much memory, and who has it keeps it.
+  // Frees a simulation, which is large; futures already returned stay valid.
   void Forget(uint64_t digest) {
     const std::lock_guard<std::mutex> lock(mutex_);
     simulations_.erase(digest);

@@ -17,10 +17,10 @@
 namespace isomer {
 namespace {
 
-// How finely bounds on segments are tried.
+// Number of bounds on segment sizes that are tried.
 constexpr int kBounds = 24;
 constexpr double kBoundStep = 0.75;
-// A call alone frees so many times the bytes that segments do in the same time.
+// A single call must free this many times the bytes that segments do in the same time.
 constexpr double kSingleGain = 4;
 
 class Segmentation {
@@ -62,16 +62,16 @@ class Segmentation {
   }
 
  private:
-  // Nodes from one place where a border may be to the next; the last of them is the border.
+  // Nodes from one possible border to the next; the last of them is the border.
   struct Gap {
     std::vector<NodeId> nodes;
     int64_t kept_bytes = 0, border_bytes = 0;
   };
 
-  // A border is a call that all later ones depend on through nothing else, but weights and what is
-  // fed.
+  // A border is a call through which alone all later ones depend on earlier ones, except for
+  // weights and inputs.
   void FindBorders() {
-    // Made from what earlier calls of the step make.
+    // Whether a node depends on earlier calls of the step.
     std::vector<bool> is_made(graph_.num_nodes(), false), of_samples(graph_.num_nodes(), false);
     std::vector<size_t> last_use(graph_.num_nodes(), 0);
     for (size_t at = 0; at < order_.size(); ++at) {
@@ -89,7 +89,7 @@ class Segmentation {
     for (const Graph::NamedOutput& output : graph_.outputs())
       last_use[output.tensor.node.value] = order_.size();
     gaps_.emplace_back();
-    // How many made tensors are used behind a place in the order.
+    // Live computed tensors after each position of the order.
     std::vector<int> ends(order_.size() + 2, 0);
     int alive = 0;
     for (size_t at = 0; at < order_.size(); ++at) {
@@ -113,16 +113,17 @@ class Segmentation {
     for (const Gap& gap : gaps_) sums_.push_back(sums_.back() + gap.kept_bytes);
   }
 
-  // What is kept of the gaps [first, end).
+  // Bytes kept of the gaps [first, end).
   int64_t Bytes(size_t first, size_t end) const { return sums_[end] - sums_[first]; }
 
-  // The last gaps of segments of at most `bound` bytes each (or of one gap) whose borders take
-  // least.
+  // The last gaps of segments of at most `bound` bytes each (or of one gap), with the smallest
+  // borders.
   std::vector<size_t> SmallestBorders(int64_t bound) const {
-    // least[e]: of the borders of the gaps [0, e), the last at gap e - 1; from[e]: its segment.
+    // least[e]: minimum bytes of borders of the gaps [0, e), the last at gap e - 1; from[e]: its
+    // segment.
     std::vector<int64_t> least(gaps_.size() + 1, 0);
     std::vector<size_t> from(gaps_.size() + 1, 0);
-    // Beginnings of a segment that ends here, their `least` ascending.
+    // Monotonic queue of the starts of a segment that ends here, their `least` ascending.
     std::deque<size_t> starts;
     for (size_t end = 1; end <= gaps_.size(); ++end) {
       while (!starts.empty() && least[starts.back()] >= least[end - 1]) starts.pop_back();
@@ -137,7 +138,7 @@ class Segmentation {
     return ends;
   }
 
-  // Of the borders, and of the largest segment.
+  // Bytes of the borders plus the largest segment.
   int64_t BytesOf(const std::vector<size_t>& ends) const {
     int64_t borders = 0, largest = 0;
     size_t first = 0;
@@ -149,7 +150,7 @@ class Segmentation {
     return borders + largest;
   }
 
-  // All of the gaps but the border of the last.
+  // The segment of the gaps, without the last one's border.
   Segment Between(size_t first, size_t last) const {
     Segment segment;
     for (size_t g = first; g <= last; ++g) {
@@ -167,7 +168,7 @@ class Segmentation {
     return segment;
   }
 
-  // Calls that free bytes much faster than segments do as their operands are kept anyway.
+  // Calls that free many more bytes per time than segments, as their operands are kept anyway.
   std::vector<Segment> Singles(const std::vector<Segment>& segments,
                                const std::vector<bool>& is_border) const {
     double bytes = 0, us = 0;
@@ -176,7 +177,7 @@ class Segmentation {
       us += segment.us;
     }
     std::vector<bool> is_kept(graph_.num_nodes(), false);
-    // The single that a node is, or names the result of; -1: none.
+    // Per node: the single call that it is, or is a view of; -1: none.
     std::vector<int> single_of(graph_.num_nodes(), -1);
     std::vector<Segment> singles;
     for (NodeId id : order_) {
@@ -208,7 +209,7 @@ class Segmentation {
   const absl::Span<const NodeResults> results_;
   const std::vector<NodeId> order_;
   std::vector<Gap> gaps_;
-  std::vector<int64_t> sums_;  // of what is kept of the first gaps
+  std::vector<int64_t> sums_;  // prefix sums of kept bytes
 };
 
 }  // namespace
@@ -232,7 +233,7 @@ absl::StatusOr<std::vector<NodeResults>> ResultsOfNodes(const CostModel& cost, c
     const Buffer& buffer = schedule.buffers[i];
     const bool made =
         buffer.role == BufferRole::kActivation || buffer.role == BufferRole::kReceived;
-    const bool is_held = holders[i] != static_cast<BufferId>(i);  // by another's memory
+    const bool is_held = holders[i] != static_cast<BufferId>(i);  // is another's memory
     if (!made || is_held || buffer.moment > 0 || ranges[i].first > ranges[i].last) continue;
     if (schedule.tasks[ranges[i].first].phase != Phase::kForward) continue;
     Sum& sum = sums[buffer.tensor.node.value];

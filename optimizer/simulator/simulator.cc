@@ -40,7 +40,7 @@ void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& t
 
 namespace {
 
-// Per task, the tasks that its devices wait for because of the bytes that both touch.
+// Per task: earlier tasks on the same bytes, which its devices wait for.
 std::vector<std::vector<int32_t>> WaitsOf(const Schedule& schedule, const MemoryPlan& memory,
                                           int32_t num_queues) {
   std::vector<std::vector<int32_t>> waits(schedule.tasks.size());
@@ -107,9 +107,9 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 
 namespace {
 
-// Shards of all nodes and micro-batches that a step is simulated with, for about a second; and at
-// most, for some gigabytes; where more than a few devices are to be simulated, for some seconds,
-// unless most of it are micro-batches, which are copies.
+// Shards of all nodes and micro-batches in a simulation: the target, about a second; the limit,
+// some gigabytes; the limit where more than a few devices are simulated, some seconds, unless most
+// of them are micro-batches, which are copies.
 constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000, kLimitOfSeconds = 600'000;
 constexpr int64_t kFewDevices = 16;
 int64_t LimitOfShards(const Plan& plan, int64_t moments) {
@@ -117,7 +117,7 @@ int64_t LimitOfShards(const Plan& plan, int64_t moments) {
   return std::clamp(kFewDevices * plan.graph.num_nodes(), kLimitOfSeconds, kLimitOfShards);
 }
 
-// Devices of one class are alike, and nothing is between them that they have in common.
+// Whether devices of one class are symmetric and share no link.
 bool IsRegular(const Machine& machine) {
   return machine.topology.empty() && machine.kinds_in_use().size() == 1 &&
          !machine.levels.back().shared;
@@ -133,11 +133,11 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
-    // All devices then, but not all micro-batches.
+    // All devices, but not all micro-batches.
     return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, LimitOfShards(plan, moments));
   }
-  // All devices of a node, so that they meet at its links; with too much to do, of these, too, one
-  // of each class.
+  // All devices of a node, so that they compete for its links; if that is too much, one of each
+  // class of these, too.
   return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards,
                             LimitOfShards(plan, moments));
 }
@@ -150,7 +150,7 @@ Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* pla
                     NumQueuesOfDevice(cost.machine()), &lowered.schedule);
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory.plan);
   simulation.peak_bytes = *absl::c_max_element(memory.bytes_per_device);
-  // What libraries have, and the gaps of the arena.
+  // Library allocations, and the gaps of the arena.
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
       simulation.peak_bytes - simulation.memory.bytes;
   simulation.memory.bytes = simulation.peak_bytes;

@@ -7,7 +7,7 @@
 namespace isomer {
 namespace {
 
-// Of a weight's shard of so many numbers on each of `copies` devices.
+// Bytes per device of a weight's shard, and its states, on `copies` devices.
 int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
                      int64_t numbers, int64_t copies) {
   const auto named = update.methods.find(weight);
@@ -15,7 +15,7 @@ int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, Dat
   const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
   const int64_t bytes = numbers * each.stored;
   const int64_t trained = update.states_on_host ? 0 : numbers * each.trained;
-  if (method == UpdateMethod::kOwner) return bytes;  // of all but one
+  if (method == UpdateMethod::kOwner) return bytes;  // of all but the owner
   const UpdateMethodTraits& traits = TraitsOf(method);
   return bytes / (traits.splits_weight ? copies : 1) +
          trained / (traits.splits_trained ? copies : 1);
@@ -26,11 +26,11 @@ int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, Dat
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
   const Graph& graph = plan.graph;
   const std::vector<std::vector<Graph::Use>> users = graph.Users();
-  // A view's first device has its first shard.
+  // A view's first device has the first shard.
   std::map<int64_t, int64_t> on_device;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     if (graph.node({id}).op.kind() != OpKind::kWeight) continue;
-    // What it is arranged into before it is stored.
+    // The result of layout calls on it, which is what is stored.
     int stored = id;
     while (users[stored].size() == 1 && IsParallel(graph.node(users[stored][0].user).op.kind())) {
       stored = users[stored][0].user.value;
@@ -39,7 +39,7 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
     const MachineView& view = plan.views[stored];
     const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
     const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
-    // Stored low if all of its users compute low, else in its own type.
+    // Stored in low precision if all users compute in it, else in its own type.
     const auto bytes_in = [&](DataType stored) {
       return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(),
                           std::max<int64_t>(copies, 1));

@@ -1,4 +1,4 @@
-// What a plan's weights take at least, known without a schedule.
+// A lower bound on the memory of a plan's weights, without a schedule.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_STORED_BYTES_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_STORED_BYTES_H_
 
@@ -8,8 +8,8 @@
 
 namespace isomer {
 
-// The weights and the optimizer's states that some device holds at all times if `plan`, of
-// training, is updated as `update` says: a lower bound on its peak.
+// Bytes of weights and optimizer states that some device stores throughout training `plan` with the
+// update method `update`: a lower bound on its peak.
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update);
 
 }  // namespace isomer

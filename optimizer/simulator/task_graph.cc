@@ -135,7 +135,7 @@ absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
   return absl::OkStatus();
 }
 
-// A gradient is computed where the loss is reached and somebody wants it.
+// A gradient is computed where the loss is reachable and the gradient is wanted.
 void TaskGraph::FindGradients(const Model& model) {
   if (!training_) return;
   for (size_t k = 0; k < graph_.outputs().size(); ++k) {
@@ -273,7 +273,7 @@ BlockTasks TaskGraph::GradientTasks(int node, const ChoiceInfo& info) const {
   return tasks;
 }
 
-// Gradients of outputs that nobody contributes to are zero.
+// Gradients of outputs without summands are zero.
 BlockTasks TaskGraph::FillTasks(int node) const {
   BlockTasks tasks;
   for (int output : nodes_[node].outputs) {

@@ -1,4 +1,4 @@
-// The order of a task graph: of its calls, and of the blocks of tasks that these have.
+// The order of a task graph's calls, and of their blocks of tasks.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 namespace isomer {
 
-// What moves between two calls for free is no exchange.
+// Free resharding is no exchange.
 void TaskGraph::Interleave() {
   const auto& nodes = compute_.nodes;
   const auto choice_of = [&](NodeId id) {
@@ -49,7 +49,7 @@ void TaskGraph::Interleave() {
 
 int32_t TaskGraph::NumberBlocks() {
   int32_t next = 0;
-  std::map<int, std::vector<int>> late;  // by the node that made them
+  std::map<int, std::vector<int>> late;  // by producer
   for (int o = 0; o < NumOperands(num_nodes_); ++o) {
     const Value& value = values_[nodes_[num_nodes_].operands[o].value];
     if (training_ && value.producer >= 0) late[value.producer].push_back(o);

@@ -15,7 +15,8 @@ void ValueBuilder::AddDep(const Writer& writer, bool communicates, BlockTasks* t
 
 // Where it is, and how it gets elsewhere.
 
-// What the use asks for. A graph output is put together on the first device that holds a part.
+// The placement that the use asks for. A graph output is gathered on the first device that has a
+// shard.
 absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
   if (use.node < graph_.num_nodes_) {
     ISOMER_ASSIGN_OR_RETURN(const auto* info, graph_.InfoOf(use.node));
@@ -24,7 +25,7 @@ absl::StatusOr<int> ValueBuilder::PlaceOf(Use use) {
   return graph_.WholeAt(id_, graph_.moves_.place(root_place_).placement.view.start);
 }
 
-// Where a stored value is that is read at several places.
+// The storage placement of a value that is read in several placements.
 int ValueBuilder::HomeAmong(const std::vector<int>& places) {
   const auto at = [this](int place) -> const MoveMemo::Place& {
     return graph_.moves_.place(place);
@@ -161,7 +162,7 @@ absl::Status ValueBuilder::Read(Use use, Reading* reading) {
 
 // The gradient.
 
-// The first share is the gradient, the others are added. `tasks` are those of `block`.
+// The first summand is the gradient, the others are added. `tasks` are those of `block`.
 void ValueBuilder::Contribute(int32_t slot_id, Writer share, int node, int32_t block,
                               BlockTasks* tasks) {
   Slot& slot = slots_[slot_id];
@@ -212,7 +213,7 @@ absl::Status ValueBuilder::ContributeCompute(Use use, const Reading& reading) {
   return absl::OkStatus();
 }
 
-// Slots of the root that what is read was moved from.
+// Slots of the root from which the read slots were moved.
 std::set<int32_t> ValueBuilder::SourcesOf(const Reading& reading) const {
   const Instance& instance = instances_[reading.instance];
   if (instance.parent < 0) return {reading.slots.begin(), reading.slots.end()};
@@ -225,7 +226,7 @@ std::set<int32_t> ValueBuilder::SourcesOf(const Reading& reading) const {
   return sources;
 }
 
-// The gradient of the loss is set where the loss comes from.
+// Fills the gradient of the loss at its producer.
 void ValueBuilder::Seed(Use use, const Reading& reading) {
   const int32_t block = graph_.FillBlockOf(use.node);
   const MoveMemo::Place& place = graph_.moves_.place(root_place_);
@@ -260,7 +261,7 @@ void ValueBuilder::Reverse(int instance, Use use, int32_t block) {
       shares.push_back({from.slots[device], {{block, index}, task.communicates}});
     }
   }
-  // On each device this is the order of the schedule: a device is in one of the tasks.
+  // Equals the schedule's order on each device, as each is in one of the tasks.
   for (const auto& [slot, share] : shares) Contribute(slot, share, /*node=*/-1, block, &tasks);
   Emit(block, std::move(tasks));
 }
@@ -295,7 +296,7 @@ absl::Status ValueBuilder::Contributions(size_t first, size_t last) {
   return absl::OkStatus();
 }
 
-// Copies of a stored tensor sum up their gradients.
+// All-reduces gradients over the replicas of a stored tensor.
 void ValueBuilder::Synchronise(Use use) {
   const bool behind = graph_.IsBehind(use);
   if (behind) Emit(graph_.SynchroniseBlock(use), {});

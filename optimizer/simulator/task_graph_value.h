@@ -1,5 +1,5 @@
-// The tasks around one value of a task graph: how it gets to those who use it, and its gradient
-// back. Internal to task_graph.
+// The tasks of one value of a task graph: transfers to its users, and its gradient back. Internal
+// to task_graph.
 #ifndef ISOMER_OPTIMIZER_SIMULATOR_TASK_GRAPH_VALUE_H_
 #define ISOMER_OPTIMIZER_SIMULATOR_TASK_GRAPH_VALUE_H_
 
@@ -12,13 +12,13 @@
 
 namespace isomer {
 
-// A value exists in instances: as its producer leaves it (or the host feeds or stores it), in each
-// form that a chain of parallel operators gives it, and as devices received it. An instance has at
-// most one slot a device; where a chain leaves a shard alone, two instances share the slot.
+// A value has instances: as its producer leaves it (or the host feeds or stores it), in each form
+// that a chain of parallel operators gives it, and as devices received it. An instance has at most
+// one slot per device; where a chain keeps a shard, two instances share the slot.
 class ValueBuilder {
  public:
-  // `nodes` receives those whose tasks wait for other tasks than before. `again`: `changes` may
-  // have blocks of the value that it no longer has.
+  // `nodes` receives the nodes whose dependencies change. `again`: `changes` may contain blocks of
+  // the value from an earlier build.
   ValueBuilder(TaskGraph* graph, int value, bool again, std::vector<BlockTimeline::Change>* changes,
                std::vector<int>* nodes)
       : graph_(*graph),
@@ -32,32 +32,32 @@ class ValueBuilder {
  private:
   using Use = TaskGraph::Use;
 
-  // Who wrote something last.
+  // The last writer of a value or gradient.
   struct Writer {
     TaskRef task;
     bool communicates = false;
   };
   struct Slot {
     int32_t device;
-    Picoseconds accumulate, adding;  // a share to the gradient: by a task; by who made it
-    Writer value;                    // none: the host
+    Picoseconds accumulate, adding;  // a summand to the gradient: by a task; by its producer
+    Writer value;                    // block -1: the host
     Writer gradient;
     bool has_gradient = false;
-    int changed_by = -1;  // the gradient: the node whose share came last; -1: it was moved
+    int changed_by = -1;  // node of the gradient's last summand; -1: a move
   };
   struct Instance {
-    int type;    // of its place
+    int type;    // of the placement
     int place;   // -1: received
-    int parent;  // -1: the value as it first is
-    Use home;    // where it is made
+    int parent;  // -1: as the producer leaves it
+    Use home;    // the use that it is made for
     const MoveFragment* move = nullptr;
     std::vector<int32_t> slots;  // per device, or -1
   };
-  // What one use reads.
+  // The slots that one use reads.
   struct Reading {
     std::vector<int32_t> slots;  // per task
     int instance = -1;
-    int chain = -1, arrival = -1;  // the instances that are made for this use, if any
+    int chain = -1, arrival = -1;  // instances made for this use, if any
   };
 
   absl::StatusOr<int> PlaceOf(Use use);
@@ -74,16 +74,16 @@ class ValueBuilder {
   std::set<int32_t> SourcesOf(const Reading& reading) const;
   void Seed(Use use, const Reading& reading);
   void Reverse(int instance, Use use, int32_t block);
-  // `node`: whose gradient the share is; -1: it was moved.
+  // `node`: whose gradient the summand is; -1: a move.
   void Contribute(int32_t slot, Writer share, int node, int32_t block, BlockTasks* tasks);
-  // Whether a call of the node adds its share of a slot's gradient where the sum is
+  // Whether the node's call adds its summand of a slot's gradient directly to the sum
   // (pcg/schedule/memory/additions.h).
   bool IsAddedInPlace(const Slot& slot, int node) const;
   void Synchronise(Use use);
   void UpdateStored(Use use);
   void ReportToProducer();
-  // Adds the dependency of a task of the one kind on a task of the other; on those of its own kind
-  // on the same device it waits in the queue.
+  // Adds a dependency between a compute and a communication task; tasks of one kind on one device
+  // wait in the queue anyway.
   static void AddDep(const Writer& writer, bool communicates, BlockTasks* tasks);
   void Emit(int32_t block, BlockTasks tasks) {
     if (tasks.empty() && !again_ && graph_.timeline_.tasks(block).empty()) return;

@@ -1,5 +1,5 @@
-// Gradients of weights in a task graph: which are tasks of their own, as pcg/schedule has it
-// (split_gradients.h), and behind the gradients of which node they come while choices change.
+// Weight gradients in a task graph: which are tasks of their own, as in pcg/schedule
+// (split_gradients.h), and which node's gradients they follow as choices change.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 
 namespace isomer {
 
-// Which gradients of weights may be a task of their own, and behind which nodes.
+// Finds the weight gradients that may be tasks of their own, and the nodes that they may follow.
 void TaskGraph::FindContractions() {
   const auto is_contraction = [this](int n) {
     return n < num_nodes_ && IsContraction(graph_.node(compute_.nodes[n].id).op.kind());
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
   return times;
 }
 
-// Behind the gradients of data, on the same devices.
+// Follow the data gradients on the same devices.
 BlockTasks TaskGraph::WeightGradientTasks(int node, const ChoiceInfo& info) const {
   BlockTasks tasks;
   for (size_t s = 0; s < info.call->devices.size(); ++s) {
@@ -102,7 +102,7 @@ std::vector<int> TaskGraph::MoveWeights(const std::vector<int>& values, std::vec
   return moved;
 }
 
-// Of several changes of a block.
+// Keeps the last of several changes of a block.
 void TaskGraph::KeepLast(std::vector<BlockTimeline::Change>* changes) {
   std::stable_sort(changes->begin(), changes->end(),
                    [](const auto& a, const auto& b) { return a.block < b.block; });

@@ -31,7 +31,7 @@ class Holder {
     std::vector<Borders> best = borders_;
     for (int turn = 0; turn < kMostTurns; ++turn) {
       ISOMER_ASSIGN_OR_RETURN(const PieceChain chain, MapAll());
-      // In the first turn nothing costs anything to move.
+      // In the first iteration carried tensors move for free.
       if (turn > 0) {
         if (chain.us >= best_us) break;
         best_us = chain.us;
@@ -62,10 +62,10 @@ class Holder {
     return ChainOf(chain);
   }
 
-  // Holds every tensor where it costs least to take it to and from under the choices of the chain.
-  // False: all are there.
+  // Gives every tensor its cheapest placement under the choices of the chain. False: nothing
+  // changed.
   bool Hold(const PieceChain& chain) {
-    // What each of the placements costs, by the set that tensors can be left in.
+    // Cost of each placement, by the set of placements that tensors can be left in.
     std::map<PlacementSetId, std::vector<double>> us;
     // Equal pieces with equal choices cost the same.
     std::map<std::tuple<const PieceMapping*, int, int>, std::vector<int>> picks;

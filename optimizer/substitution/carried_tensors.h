@@ -1,16 +1,14 @@
-// Where tensors that cross several pieces are held (splitting.h).
+// Placements of tensors that cross several pieces (splitting.h).
 //
-// A carried tensor has one placement for the whole chain, by way of which every use takes it from
-// its maker; given the placement, pieces do not know of each other. Placements are found by turns:
-// given the choices of all calls, each tensor is held where that costs least; given where tensors
-// are held, choices are the best mapping of the chain, without algebra. No turn makes it worse. The
-// first choices are those for which nothing that is carried costs anything to move. This is a
-// heuristic, as a change of both at once may be better. A plan takes tensors the straight way: what
-// the mapping costs is a bound for it from above where its maker does not leave it in that
-// placement.
+// A carried tensor has one placement for the full chain, from which every use takes it; given the
+// placement, pieces are independent. Placements are found by alternation: given the choices of all
+// calls, each tensor gets its cheapest placement; given the placements, choices are the best
+// mapping of the chain, without algebra. Neither step raises the cost. The first choices are those
+// under which carried tensors are free to move. This is a heuristic: changing both at once may be
+// better. A plan reshards directly from producer to user, so where the producer leaves the tensor
+// in another placement, the mapping's cost is an upper bound.
 //
-// Tensors that can be left in the same placements are held in the same, so that equal pieces stay
-// equal.
+// Tensors with the same possible placements get the same one, so that equal pieces stay equal.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_CARRIED_TENSORS_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_CARRIED_TENSORS_H_
 
@@ -24,8 +22,8 @@
 
 namespace isomer {
 
-// Fills in the carried placements of `borders`, one per piece, whose others are set.
-// `placements_left`: of a tensor of the whole graph.
+// Sets the carried placements of `borders`, one per piece, whose other fields are set.
+// `placements_left`: PlacementsLeft (piece_mapping.h) of a tensor of the full graph.
 absl::Status HoldCarried(
     const std::vector<Piece>& pieces,
     const std::function<absl::StatusOr<PlacementSetId>(TensorRef)>& placements_left,

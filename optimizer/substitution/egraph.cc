@@ -11,7 +11,7 @@ EGraph::EGraph(const Graph& graph, bool training) : training_(training) {
     for (TensorRef input : node.inputs) operands.push_back(tensors_.at(input));
     ENodeId call;
     if (IsLeaf(node.op.kind())) {
-      // A leaf is equal to itself alone.
+      // A leaf equals only itself.
       operators_.push_back(node.op);
       call = AddNode(static_cast<OperatorId>(operators_.size()) - 1, {}, node.outputs);
     } else {

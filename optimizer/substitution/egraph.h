@@ -1,14 +1,14 @@
 // An e-graph: classes of equal tensors, and the calls that compute them (Willsey et al., "egg",
-// POPL'21). A rewriting adds calls and merges classes and forgets nothing, so the order in which
-// rules are applied does not matter; extraction picks one call per class afterwards.
+// POPL'21). A rewrite adds calls and merges classes and never removes anything, so the order of
+// rules does not matter; extraction picks one call per class afterwards.
 //
-// A call of several outputs is one e-node that is a member of several classes, so no tuples are
-// needed (as in TENSAT, MLSys'21). Two calls of one operator on equal operands are one e-node:
-// merging classes may make calls equal, whose outputs are then merged in turn (congruence), which
-// Rebuild() does for all merges at once.
+// A call of several outputs is one e-node in several classes, so no tuples are needed (as in
+// TENSAT, MLSys'21). Two calls of one operator on equal operands are one e-node: merging classes
+// may make calls equal, whose outputs are then merged in turn (congruence), which Rebuild() does
+// for all merges at once.
 //
 // Every e-node remembers the rule application that made it, and every application the e-nodes that
-// it matched: what is extracted can be replayed as steps of a derivation (egraph_replay.h).
+// it matched: an extracted selection can be replayed as steps of a derivation (egraph_replay.h).
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_H_
 
@@ -34,11 +34,11 @@ struct ENode {
   std::vector<ClassId> operands, outputs;
 };
 
-// A rule used somewhere: what it matched and what it made.
+// One application of a rule: its match and the nodes that it made.
 struct Application {
   const Rule* rule;
   std::vector<ENodeId> source;  // per node of the source pattern
-  std::vector<bool> swapped;    // per node of the source pattern: operands taken the other way
+  std::vector<bool> swapped;    // per node of the source pattern: operands exchanged
   std::vector<ClassId> inputs;  // per rule input
   std::map<std::string, int64_t> variables;
   std::map<std::string, double> numbers;
@@ -53,14 +53,14 @@ class EGraph {
     friend bool operator==(const Member&, const Member&) = default;
   };
 
-  // A class per tensor of the live nodes of `graph`. `training` says what is loaded
+  // One class per tensor of the live nodes of `graph`. `training` decides what is loaded
   // (compute_graph.h).
   EGraph(const Graph& graph, bool training);
 
-  // The class of a tensor of the graph that this was made from.
+  // The class of a tensor of the original graph.
   ClassId ClassOf(TensorRef tensor) const { return Find(tensors_.at(tensor)); }
 
-  // The classes that stand for merged ones. Ids that were merged away go on to be accepted.
+  // Representatives. Merged ids stay valid.
   ClassId Find(ClassId id) const;
   ENodeId FindNode(ENodeId id) const;
 
@@ -71,22 +71,22 @@ class EGraph {
   const Operator& op(ENodeId id) const { return operators_[nodes_[id].op]; }
   const TensorType& type(ClassId id) const { return types_[classes_[Find(id)].type]; }
   int32_t type_id(ClassId id) const { return classes_[Find(id)].type; }
-  // Known to be loaded before the step, however it is computed.
+  // Whether some member is loaded before the step.
   bool IsStored(ClassId id) const { return classes_[Find(id)].stored; }
-  // A call that makes stored tensors of stored ones.
+  // Whether calls of the kind make stored tensors of stored operands.
   bool IsPrepared(OpKind kind) const { return training_ ? IsLayout(kind) : CanRunOnHost(kind); }
   const std::vector<Member>& members(ClassId id) const { return classes_[Find(id)].members; }
-  // Calls that take the class as an operand; may name calls that were merged with others.
+  // Calls with the class as an operand; may include calls merged with others.
   const std::vector<ENodeId>& users(ClassId id) const { return classes_[Find(id)].users; }
-  // Calls of a kind, in order of their making; may name calls that were merged with others.
+  // Calls of a kind, in order of creation; may include calls merged with others.
   const std::vector<ENodeId>& NodesOf(OpKind kind) const;
 
-  // The call of `op` on these classes, if it is there; else -1.
+  // The call of `op` on these classes, or -1.
   ENodeId Lookup(const Operator& op, const std::vector<ClassId>& operands) const;
-  // The same, made if it is not there. `types`: of its outputs.
+  // The same, added if absent. `types`: of its outputs.
   ENodeId Add(const Operator& op, std::vector<ClassId> operands,
               const std::vector<TensorType>& types);
-  // From now on one class. REQUIRES: equal types. Rebuild() must follow before the next Lookup.
+  // Merges two classes. REQUIRES: equal types. Rebuild() must follow before the next Lookup.
   void Merge(ClassId a, ClassId b);
   // Restores congruence.
   void Rebuild();

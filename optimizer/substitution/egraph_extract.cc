@@ -27,7 +27,7 @@ Extraction::Extraction(const EGraph& egraph, const Graph& graph,
       gradient_(egraph.num_classes(), false) {
   std::vector<NodeId> wanted = wants_gradient;
   const bool training = tables->options().training;
-  // To a fixed point: classes are in no order.
+  // Iterates to a fixed point: classes are unordered.
   for (bool changed = true; changed;) {
     changed = false;
     for (ENodeId id = 0; id < egraph.num_nodes(); ++id) {
@@ -95,7 +95,7 @@ double Extraction::WholeUsOf(ENodeId id) const {
   return WholeCallUs(tables_.cost(), egraph_.op(id), types);
 }
 
-// The piece's own calls; elsewhere, the call that would cost least as a tree, unsplit.
+// The piece's own calls; for other classes, the cheapest call as a tree, unsplit.
 std::vector<ENodeId> Extraction::Start(const Graph& graph) const {
   std::vector<ENodeId> start(egraph_.num_classes(), -1);
   std::vector<double> tree_us(egraph_.num_classes(), kImpossibleUs);
@@ -119,7 +119,7 @@ std::vector<ENodeId> Extraction::Start(const Graph& graph) const {
       }
     }
   }
-  // Of tensors that are one class the first, so that no call needs itself.
+  // The first tensor of each class, so that no call needs itself.
   std::vector<bool> known(egraph_.num_classes());
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);

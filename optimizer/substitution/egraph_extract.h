@@ -1,15 +1,14 @@
 // Extraction: the calls of an e-graph that compute a piece's outputs in the least time.
 //
-// The time of a selection (a call per class) is the sum over the calls that the outputs need, each
-// once: shared results and calls of several outputs make this NP-hard, and choosing class by class
-// never takes a merged matrix product, whose whole cost each of its users would have to bear.
-// TENSAT gives it to an integer program. Here a local search starts from the calls that the piece
-// had, whose moves are the rules' applications: one move takes a whole target, however many classes
-// that touches. Where no move is better, some random ones are made, and the best selections are
-// kept.
+// The time of a selection (one call per class) is the sum over the calls that the outputs need,
+// each once: shared results and calls of several outputs make this NP-hard, and greedy choice per
+// class never takes a merged matrix product, whose full cost each of its users would have to bear.
+// TENSAT solves an integer program. Here a local search starts from the piece's own calls; its
+// moves are the rules' applications: a move takes a full target pattern, however many classes that
+// touches. At a local optimum it makes some random moves; the best selections are kept.
 //
-// A call costs what its best sharding costs (CostTables): what lies between calls is left to the
-// mapping of whole candidates.
+// A call costs as much as its best sharding (CostTables); resharding between calls is left to the
+// mapping of the candidates.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_EXTRACT_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_EXTRACT_H_
 
@@ -26,36 +25,36 @@ namespace isomer {
 
 struct ExtractionOptions {
   int kept = 3;       // selections
-  int restarts = 20;  // random moves from the best, and descents from there
+  int restarts = 20;  // random perturbations of the best, each followed by a descent
   uint64_t seed = 1;
 };
 
-// Of a call as it is on one device, forward.
+// Forward time of the unsplit call on one device.
 double WholeCallUs(const CostModel& cost, const Operator& op,
                    const std::vector<TensorType>& operands);
 
 class Extraction {
  public:
-  // `wants_gradient`: classes beside those of weights whose gradient is computed in training.
+  // `wants_gradient`: nodes, besides weights, whose gradient is computed in training.
   Extraction(const EGraph& egraph, const Graph& graph, const std::vector<NodeId>& wants_gradient,
              CostTables* tables);
 
-  // Best first; the first is the cheapest that was found. Never empty: the piece's own calls are a
-  // selection. `stop` is asked now and then.
+  // Selections, cheapest first. Never empty: the piece's own calls are a selection. `stop` is
+  // polled.
   std::vector<Selection> Run(const ExtractionOptions& options, absl::FunctionRef<bool()> stop);
 
-  // Loaded before the step: costs nothing, however it is computed.
+  // Whether the class is loaded before the step, and so free, however it is computed.
   bool IsStored(ClassId id) const { return stored_[egraph_.Find(id)]; }
 
  private:
   bool IsLoaded(ENodeId id) const;
-  // Of the best sharding; which takes a while on many devices.
+  // Time of the best sharding; slow on many devices.
   double UsOf(ENodeId id);
-  // WholeCallUs: to begin with.
+  // WholeCallUs, a first estimate.
   double WholeUsOf(ENodeId id) const;
   std::vector<ENodeId> Start(const Graph& graph) const;
   void FindMoves();
-  // Until no move is better.
+  // Makes improving moves until there are none.
   void Descend(absl::FunctionRef<bool()> stop);
 
   const EGraph& egraph_;
@@ -63,7 +62,7 @@ class Extraction {
   std::vector<bool> stored_, gradient_;  // by canonical class
   std::vector<ENodeId> start_;           // by canonical class
   std::vector<SelectionMove> moves_;
-  std::unique_ptr<CountedSelection> selection_;  // where the walk is
+  std::unique_ptr<CountedSelection> selection_;  // the current selection
 };
 
 }  // namespace isomer

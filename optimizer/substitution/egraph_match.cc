@@ -11,8 +11,8 @@
 namespace isomer {
 namespace {
 
-// The outputs are all the nodes there are, and of one kind: which matches which makes no difference
-// but for the order, so one order is enough.
+// All nodes are outputs, and of one kind: matches differ only in their order, so one order is
+// enough.
 bool IsSymmetric(const Rule& rule) {
   const Pattern& source = rule.source;
   if (source.outputs.size() < 2 || source.outputs.size() != source.nodes.size()) return false;
@@ -158,7 +158,7 @@ void Saturation::BindOperands(const Plan& plan, size_t at, bool swap) {
   const Visit& visit = plan.visits[at];
   const std::vector<ClassId>& operands = egraph_.node(nodes_[visit.node]).operands;
   swapped_[visit.node] = swap;
-  uint64_t fresh = 0;  // rule inputs that are bound here
+  uint64_t fresh = 0;  // rule inputs bound here
   bool fits = true;
   for (size_t i = 0; fits && i < operands.size(); ++i) {
     const PatternRef ref = visit.pattern->inputs[i];
@@ -194,7 +194,7 @@ std::vector<TensorType> Saturation::OperandTypes(int pattern_node) const {
 
 void Saturation::Finish(const Plan& plan) {
   for (ClassId input : inputs_) {
-    if (input < 0) return;  // A variable that the source does not use.
+    if (input < 0) return;  // The source does not use this variable.
   }
   bool in_step = false;
   for (PatternRef output : plan.rule->source.outputs) {
@@ -274,7 +274,7 @@ void Saturation::FindInstances(const Rule& rule, Binding binding,
   FindAxes(rule, std::move(binding), std::move(free_axes), instances);
 }
 
-// The assignments under which the condition's axes are those of one iteration dim.
+// The bindings under which the condition's axes are those of one iteration dim.
 std::vector<Binding> Saturation::BindSplit(const Condition& condition,
                                            const Binding& binding) const {
   std::vector<Binding> result;
@@ -350,7 +350,7 @@ double Saturation::UsOf(const Operator& op, const std::vector<TensorType>& opera
   return us->second;
 }
 
-// What the source costs, if nothing else needs what is inside of it, less what the target costs.
+// Time of the source, assuming that its inner nodes have no other users, minus that of the target.
 double Saturation::SavesUs(const Graph& target) {
   double us = 0;
   for (size_t n = 0; n < nodes_.size(); ++n) {

@@ -1,10 +1,9 @@
-// E-matching: where the rules apply in an e-graph, and applying them.
+// E-matching: finds matches of rules in an e-graph, and applies them.
 //
 // A pattern is matched from its first output downwards, through every member of each class on the
-// way; further outputs are sought among the users of what is bound already, as in
-// rules/matching/rewrite.h. What a rule says at a match (do its conditions hold? what is the
-// target?) depends on the matched operators and on types alone, and is found once for all matches
-// that agree in those.
+// way; further outputs are sought among the users of bound nodes, as in rules/matching/rewrite.h.
+// Whether a rule's conditions hold at a match, and its target, depend on the matched operators and
+// on types alone, and are computed once for all matches that agree in those.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
 
@@ -26,9 +25,9 @@ namespace isomer {
 
 struct SaturationOptions {
   int iterations = 4;
-  int nodes = 2000;         // of the e-graph
-  int matches = 300;        // of a rule, in an iteration
-  int joint_matches = 100;  // likewise of a rule of several outputs: they grow as a power
+  int nodes = 2000;         // e-nodes
+  int matches = 300;        // per rule and iteration
+  int joint_matches = 100;  // the same for rules of several outputs, whose matches grow as a power
 };
 
 enum class SaturationStop { kSaturated, kNodes, kIterations, kInterrupted };
@@ -37,23 +36,23 @@ class Saturation {
  public:
   using CallUs = absl::FunctionRef<double(const Operator&, const std::vector<TensorType>&)>;
 
-  // `rules`: without parallel operators; those without source nodes (x -> ..) are left out, for
-  // they grow graphs without end. `stop` is asked now and then.
-  // Most of what rules say is not worth its place in an e-graph of limited size, so in an iteration
-  // applications are made in order of what they save, by `us_of` calls that are not loaded.
+  // `rules`: without parallel operators; those without source nodes (x -> ..) are skipped, as they
+  // apply without end. `stop` is polled. Most applications are not worth their space in an e-graph
+  // of limited size, so each iteration makes them in order of the time they save, by `us_of` calls
+  // that are not loaded.
   Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options, CallUs us_of,
              absl::FunctionRef<bool()> stop, EGraph* egraph);
 
   SaturationStop Run();
 
  private:
-  // A source pattern in the order in which its nodes are bound.
+  // A source pattern's nodes in binding order.
   struct Visit {
     int node;
     const PatternNode* pattern;
-    int parent = -1, operand = 0;  // bound before; -1: an output of the rule
+    int parent = -1, operand = 0;  // bound earlier; -1: an output of the rule
     int output = 0;
-    int number = 0;  // of all visits of all rules
+    int number = 0;  // unique over all rules
   };
   struct Plan {
     const Rule* rule;
@@ -61,8 +60,7 @@ class Saturation {
     bool symmetric;
     std::vector<Visit> visits;
   };
-  // What a rule says where it meets certain operators on certain types: one for each assignment of
-  // its free axes.
+  // A rule instantiated on given operators and types: one per assignment of its free axes.
   struct Instance {
     std::map<std::string, int64_t> variables;
     std::map<std::string, double> numbers;
@@ -84,7 +82,7 @@ class Saturation {
   void Step(const Plan& plan, size_t visit);
   void Bind(const Plan& plan, size_t visit, ENodeId id);
   void BindOperands(const Plan& plan, size_t visit, bool swap);
-  // A class that a further output takes as an operand and that is bound already, or -1.
+  // A bound class among the operands of a further output, or -1.
   ClassId BoundOperand(const PatternNode& pattern) const;
   bool MayBe(const Visit& visit, ENodeId id);
   void Finish(const Plan& plan);
@@ -105,16 +103,17 @@ class Saturation {
   const absl::FunctionRef<bool()> stop_;
   EGraph& egraph_;
   std::vector<Plan> plans_;
-  // The match in the making.
-  std::vector<ENodeId> nodes_;  // per source node; -1: not yet
+  // The partial match.
+  std::vector<ENodeId> nodes_;  // per source node; -1: unbound
   std::vector<bool> swapped_;
-  std::vector<ClassId> inputs_;  // per rule input; -1: not yet
-  int left_ = 0;                 // matches of the rule at hand
+  std::vector<ClassId> inputs_;  // per rule input; -1: unbound
+  int left_ = 0;                 // matches left for the current rule
   std::vector<Found> found_;
-  absl::flat_hash_set<uint64_t> seen_;  // applications
+  absl::flat_hash_set<uint64_t> seen_;  // hashes of applications
   absl::flat_hash_map<uint64_t, std::unique_ptr<std::vector<Instance>>> instances_;
   std::map<std::string, double> us_;
-  std::vector<std::vector<int8_t>> may_be_;  // per visit, by operator and rank: no, yes, -1: open
+  std::vector<std::vector<int8_t>>
+      may_be_;  // per visit, by operator and rank: no, yes, -1: unknown
 };
 
 }  // namespace isomer

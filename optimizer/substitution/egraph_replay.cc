@@ -14,7 +14,7 @@ namespace isomer {
 namespace {
 
 constexpr int kMostSteps = 400;
-constexpr int kDeepest = 12;  // applications that need applications
+constexpr int kDeepest = 12;  // nesting of applications that need others
 
 class Replay {
  public:
@@ -55,7 +55,7 @@ class Replay {
   }
 
  private:
-  static constexpr ENodeId kInput = -2;  // whatever computes an input of the rule
+  static constexpr ENodeId kInput = -2;  // any call that computes an input of the rule
   struct Edge {
     int application, output;
     ENodeId from, to;
@@ -74,7 +74,7 @@ class Replay {
     return egraph_.Lookup(node.op, operands);
   }
 
-  // Nearest to the outputs.
+  // The tensor nearest to the outputs that is computed by another call than the selected one.
   std::optional<std::pair<TensorRef, ENodeId>> FirstWrong(
       const Extraction& extraction, const Selection& selection,
       const std::set<std::pair<TensorRef, ENodeId>>& failed) {
@@ -98,7 +98,7 @@ class Replay {
     return std::nullopt;
   }
 
-  // By live nodes, or as an output.
+  // Tensors that live nodes or outputs use.
   std::set<TensorRef> UsedTensors(const std::vector<NodeId>& order) {
     std::set<TensorRef> used;
     for (const auto& output : graph().outputs()) used.insert(output.tensor);
@@ -107,7 +107,7 @@ class Replay {
     return used;
   }
 
-  // The shortest chain of applications that leads from one call of a class to another.
+  // The shortest chain of applications from one call of a class to another.
   std::vector<const Edge*> PathBetween(ClassId id, ENodeId from, ENodeId to) const {
     const auto edges = edges_.find(id);
     if (edges == edges_.end()) return {};
@@ -138,7 +138,7 @@ class Replay {
     return path;
   }
 
-  // Rewrites until `wanted` computes what `tensor` is. Returns what took its place.
+  // Rewrites until `wanted` computes the tensor. Returns its replacement.
   std::optional<TensorRef> Become(TensorRef tensor, ENodeId wanted, int depth) {
     if (depth > kDeepest) return std::nullopt;
     const ClassId id = ClassOf(tensor);
@@ -155,13 +155,13 @@ class Replay {
     return now;
   }
 
-  // Makes an application whose output `edge.output` is `tensor`; returns what took its place.
+  // Makes an application whose output `edge.output` is `tensor`; returns its replacement.
   std::optional<TensorRef> Make(const Edge& edge, TensorRef tensor, int depth) {
     const Application& application = egraph_.applications()[edge.application];
     const Rule& rule = *application.rule;
     std::vector<std::optional<TensorRef>> roots(rule.source.outputs.size());
     roots[edge.output] = tensor;
-    // Preparing one operand may replace another, so what is bound is read off again afterwards.
+    // Preparing one operand may replace another, so bindings are read again afterwards.
     for (int pass = 0; pass < 4; ++pass) {
       DerivationStep step;
       step.rule = rule.id;
@@ -190,7 +190,8 @@ class Replay {
     return std::nullopt;
   }
 
-  // Binds source nodes from the roots down, rewriting where another call is found than matched.
+  // Binds source nodes from the roots down, rewriting where a tensor is computed by another call
+  // than the matched one.
   bool Bind(const Application& application, int depth, std::vector<std::optional<TensorRef>>* roots,
             DerivationStep* step, std::vector<std::optional<TensorRef>>* inputs, bool* changed) {
     const Pattern& source = application.rule->source;

@@ -1,6 +1,6 @@
-// Level 2 by equality saturation: the other engine beside the best-first search (substitution.h).
-// A piece becomes an e-graph, rules are applied to all of it at once, selections of calls are
-// extracted by cost and replayed as steps: candidates for the mapping.
+// Level 2 by equality saturation, an alternative to best-first search (substitution.h): a piece
+// becomes an e-graph, rules are applied to all of it at once, selections of calls are extracted by
+// cost and replayed as steps: candidates for the mapping.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SEARCH_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SEARCH_H_
 
@@ -20,7 +20,7 @@ struct EGraphSearchOptions {
   Deadline deadline = {};
 };
 
-// Best first, by the cost of calls alone; none if the piece is best as it is.
+// Best first, by the cost of calls alone; empty if no rewrite improves the piece.
 std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOptions& options,
                                       CostTables* tables);
 

@@ -7,7 +7,7 @@
 namespace isomer {
 namespace {
 
-// A class whose call is being exchanged: it is needed, by nothing that is counted yet.
+// Marks a class whose call is being exchanged: needed, but by no counted call yet.
 constexpr ENodeId kHeld = -2;
 
 }  // namespace
@@ -57,7 +57,7 @@ void CountedSelection::Make(const SelectionMove& move) {
   us_before_ = now_.us;
   calls_before_.clear();
   counts_before_.clear();
-  // All that is exchanged goes first, so that nothing is counted by old calls and new ones at once.
+  // Removes all old calls first, so that nothing is counted by old and new calls at once.
   for (const auto& [id, call] : move) {
     const ENodeId old = now_.calls[id];
     calls_before_.emplace_back(id, old);
@@ -123,7 +123,7 @@ void CountedSelection::NeedCall(ENodeId call, int times) {
 
 bool CountedSelection::IsAcyclic() {
   ++visit_;
-  std::vector<std::pair<ENodeId, size_t>> path;  // calls, and their operand that is next
+  std::vector<std::pair<ENodeId, size_t>> path;  // calls with the index of their next operand
   // False if it is on the path already.
   const auto enter = [&](ClassId id) {
     const ENodeId call = now_.calls[id];

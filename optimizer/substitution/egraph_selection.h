@@ -1,11 +1,9 @@
-// A selection of calls of an e-graph, one per class, and what it takes, kept up to date as calls
-// change.
+// A selection of calls of an e-graph, one per class, with its cost updated incrementally.
 //
-// The time of a selection is the sum over the calls that the outputs need, each once. How often
-// each class and call is needed is counted, so that a change costs what it touches: what is no
-// longer needed, and what is needed in its place, rather than all of the selection. Counts of calls
-// that need each other never come down to zero, so a change is looked through for cycles before it
-// is kept, and undone from a journal if it is not.
+// The time of a selection is the sum over the calls that the outputs need, each once. Classes and
+// calls are reference-counted, so that a change costs as much as it touches. Counts of calls that
+// need each other never reach zero, so a change is checked for cycles before it is kept, and
+// otherwise undone from a journal.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SELECTION_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_SELECTION_H_
 
@@ -18,31 +16,31 @@
 
 namespace isomer {
 
-// A call per class; -1 for classes that no selection needs.
+// A call per class; -1 for classes that are not needed.
 struct Selection {
   std::vector<ENodeId> calls;  // by canonical class
   double us = 0;
 };
 
-// Calls that are taken together, each for a canonical class.
+// Calls to select together, each for a canonical class.
 using SelectionMove = std::vector<std::pair<ClassId, ENodeId>>;
 
 class CountedSelection {
  public:
-  // `egraph` outlives this and does not change. `stored`: by canonical class, whether it is there
-  // before the step, whatever computes it; `us_of`: what a call takes, asked once each.
+  // `egraph` outlives this and does not change. `stored`: by canonical class, whether it is loaded
+  // before the step; `us_of`: time of a call, asked once each.
   CountedSelection(const EGraph& egraph, std::vector<ClassId> outputs,
                    const std::vector<bool>& stored, std::function<double(ENodeId)> us_of);
 
-  // Begins with these calls. False if a call needs itself, or has nothing to compute an operand.
+  // Starts with these calls. False if they have a cycle, or lack a call for an operand.
   bool Set(const std::vector<ENodeId>& calls);
   const Selection& now() const { return now_; }
 
-  // Whether the move changes anything that the outputs need.
+  // Whether the move changes a call that the outputs need.
   bool IsWorthTrying(const SelectionMove& move) const;
-  // To be kept or undone before the next one; now().us has it already.
+  // Makes a move; Keep() or Undo() must follow. now().us includes it.
   void Make(const SelectionMove& move);
-  // False if a call needs itself now: then it is undone.
+  // False, and undone, if the selection has a cycle.
   bool Keep();
   void Undo();
 
@@ -53,23 +51,23 @@ class CountedSelection {
   };
 
   double UsOf(ENodeId call);
-  // `times` more, or less; and what that needs, or no longer needs.
+  // Adds `times` references to the call, and to its operands as needed.
   void NeedCall(ENodeId call, int times);
   void Count(std::vector<int>* counts, int at, int times);
   bool IsAcyclic();
 
-  std::vector<std::vector<ClassId>> operands_;  // by call; canonical, what is stored left out
+  std::vector<std::vector<ClassId>> operands_;  // by call; canonical, without stored ones
   const std::vector<ClassId> outputs_;
   const std::function<double(ENodeId)> us_of_;
-  std::vector<double> us_;  // by call; -1: not asked for yet
+  std::vector<double> us_;  // by call; -1: unknown
   Selection now_;
   std::vector<int> class_needed_, call_needed_;
-  std::vector<std::pair<ENodeId, int>> to_do_;  // of NeedCall, kept for its memory
-  // Of the move that is neither kept nor undone.
+  std::vector<std::pair<ENodeId, int>> to_do_;  // stack of NeedCall, kept to avoid allocation
+  // Journal of the pending move.
   double us_before_ = 0;
   SelectionMove calls_before_;
   std::vector<OldCount> counts_before_;
-  // Of IsAcyclic: 2 * visit_ is in progress, 2 * visit_ + 1 done.
+  // Marks of IsAcyclic: 2 * visit_ is in progress, 2 * visit_ + 1 done.
   std::vector<int32_t> visited_;
   int32_t visit_ = 0;
 };

@@ -1,4 +1,4 @@
-// What crosses between the pieces of a chain: a dynamic program over their tables.
+// Picks the placements of crossing tensors: a dynamic program over the tables of a chain of pieces.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_PIECE_CHAIN_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_PIECE_CHAIN_H_
 
@@ -10,13 +10,13 @@
 namespace isomer {
 
 struct PieceChain {
-  double us = 0;          // kImpossibleUs or more: there is no way
+  double us = 0;          // kImpossibleUs or more: infeasible
   std::vector<int> rows;  // per piece: the row and the column of its table
   std::vector<int> cols;
 };
 
-// `tables`: of each piece, by what crosses in and out; each has as many rows as the one before it
-// has columns.
+// `tables`: per piece, rows are placements of what crosses in, columns of what crosses out; each
+// has as many rows as its predecessor has columns.
 PieceChain ChainOf(absl::Span<const CostTable* const> tables);
 
 }  // namespace isomer

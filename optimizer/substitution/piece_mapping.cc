@@ -18,7 +18,7 @@ absl::StatusOr<const CallTables*> CallOf(const Graph& graph, NodeId id, int mome
   return tables->Call(graph.node(id).op, operands, moment_dim, restriction);
 }
 
-// Per choice of `set`, its place in `among`, or -1.
+// Per choice of `set`: its index in `among`, or -1.
 std::vector<int> PlacesAmong(const CostTables& tables, PlacementSetId set, PlacementSetId among) {
   const std::vector<int>& domain = tables.PlacementsOf(among);
   std::vector<int> places;

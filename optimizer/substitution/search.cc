@@ -23,20 +23,21 @@
 namespace isomer {
 namespace {
 
-// Candidates of a piece that later runs map again, beside those that are best for a border.
+// Cheapest candidates of a piece that later runs map again, besides those that are best for a
+// border.
 constexpr int kCheapestKnown = 8;
-// Of the budget, in candidates.
+// Maximum candidates per turn.
 constexpr int64_t kLongestTurn = 32;
-// What a piece may gain beyond what it gained, as a part of its time.
+// Further gain expected of a piece, as a fraction of its time.
 constexpr double kHope = 0.05;
 
-// What runs share.
+// State shared by runs.
 struct Knowledge {
   std::vector<Piece> pieces;
   int distinct_pieces = 0;
-  std::map<uint64_t, std::vector<Steps>> candidates;  // by the key of the piece
+  std::map<uint64_t, std::vector<Steps>> candidates;  // by Piece::key
   std::map<uint64_t, RootMatches> root_matches;       // likewise
-  std::set<uint64_t> settled;  // pieces whose candidates the cache had: nothing is to be sought
+  std::set<uint64_t> settled;  // pieces found in the cache, which need no search
 };
 
 // One run over the chain of pieces.
@@ -73,12 +74,12 @@ class ChainSearch {
   }
 
  private:
-  // A candidate that is part of the result, maybe at several places.
+  // A candidate in the result, possibly for several equal pieces.
   struct Used {
     PieceMapping mapping;
     RecordedSteps steps;
   };
-  // A distinct piece with what may cross its borders.
+  // A distinct piece with given borders.
   struct Solved {
     size_t first = 0;  // piece
     int repeats = 0;
@@ -127,7 +128,7 @@ class ChainSearch {
     return absl::OkStatus();
   }
 
-  // What earlier runs found; else, what equality saturation finds where it is an engine.
+  // Candidates of earlier runs; else those of equality saturation, where it is an engine.
   const std::vector<Steps>& KnownOf(const Piece& piece) {
     std::vector<Steps>& known = knowledge_.candidates[piece.key];
     if (known.empty() && budget_ > 0 && options_.engine != Engine::kBestFirst) {
@@ -146,8 +147,9 @@ class ChainSearch {
     return knowledge_.settled.count(pieces_[solved.first].key) > 0;
   }
 
-  // In turns. First everyone's, then the turn is the piece's that promises most: what its last
-  // turn gained, or else a little of what it takes, for all the places where it is in the model.
+  // Distributes the budget in turns. First one per piece, then the turn goes to the most promising
+  // piece: by its last turn's gain, or else by a small fraction of its time, times the number of
+  // its occurrences in the model.
   absl::Status ShareOutBudget() {
     if (budget_ == 0 || options_.engine == Engine::kEGraph) return absl::OkStatus();
     const int64_t pieces = static_cast<int64_t>(solved_.size());
@@ -158,7 +160,7 @@ class ChainSearch {
       const double before_us = solved->search->best_us();
       const int64_t mapped = solved->search->mapped();
       ISOMER_RETURN_IF_ERROR(solved->search->Continue(std::min(turn, left)));
-      // A turn without candidates is not for nothing: it used up tries.
+      // A turn without candidates also counts: it used up tries.
       const int64_t used = std::max<int64_t>(1, solved->search->mapped() - mapped);
       left -= used;
       progress.Advance(used);
@@ -186,7 +188,7 @@ class ChainSearch {
     return absl::OkStatus();
   }
 
-  // What crosses out of each piece.
+  // The possible placements of the tensor that crosses out of each piece.
   absl::Status PickBorders() {
     std::vector<const CostTable*> tables;
     for (const Solved* solved : solutions_) tables.push_back(&solved->result.us);
@@ -222,7 +224,8 @@ class ChainSearch {
     const int in = chain_.rows[p], out = chain_.cols[p];
     const int number = solved.result.best[static_cast<size_t>(in) * solved.result.us.cols + out];
     ISOMER_ASSIGN_OR_RETURN(const Used* used, Use(&solved, borders_[p], number));
-    // The piece's nodes in the whole graph: its own, then what the steps add, in the same order.
+    // Images of the piece's nodes in the full graph: its own, then those that steps add, in the
+    // same order.
     std::vector<TensorRef> place;
     for (NodeId id : piece.whole_ids) place.push_back({id, 0});
     if (piece.has_in) place[piece.in_node.value] = crossed_;
@@ -257,8 +260,8 @@ class ChainSearch {
   std::vector<std::unique_ptr<Solved>> solved_;
   std::vector<Solved*> solutions_;  // per piece
   PieceChain chain_;
-  TensorRef crossed_;  // what crossed out of the last assembled piece, in the whole graph
-  std::map<TensorRef, TensorRef> carried_;  // what was carried out of assembled pieces, likewise
+  TensorRef crossed_;  // tensor that crosses out of the last assembled piece, in the full graph
+  std::map<TensorRef, TensorRef> carried_;  // tensors carried out of assembled pieces, likewise
   SearchResult result_;
 };
 
@@ -285,12 +288,12 @@ class HierarchicalSearcher::Impl {
         ChainSearch(graph_, options_, deadline, budget, &knowledge_, &matcher_, tables).Run());
     result.remembered_pieces = static_cast<int>(knowledge_.settled.size());
     result.cache_note = cache.note();
-    // What a search that was cut short found is not what it would have found.
+    // Results of an interrupted search are not cached.
     if (result.stop >= StopReason::kTimeLimit) return result;
     for (const auto& [key, candidates] : knowledge_.candidates) {
       if (knowledge_.settled.count(key) == 0) cache.Put(key, candidates);
     }
-    // A cache that cannot be written is no reason to have no plan.
+    // Failing to write the cache must not lose the plan.
     cache.Save().IgnoreError();
     return result;
   }
@@ -304,7 +307,7 @@ class HierarchicalSearcher::Impl {
 
   absl::Status Split() {
     const int min_nodes = options_.split ? options_.min_piece_nodes : graph_.num_nodes();
-    // Without candidates no match can be lost.
+    // Without candidates cuts lose no matches.
     RuleMatcher* const matcher = options_.budget > 0 ? &matcher_ : nullptr;
     ISOMER_ASSIGN_OR_RETURN(knowledge_.pieces,
                             SplitGraph(graph_, min_nodes, options_.restrictions, matcher));

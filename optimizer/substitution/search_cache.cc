@@ -17,7 +17,7 @@ namespace isomer {
 namespace {
 
 constexpr char kFileKind[] = "search";
-// A context whose file holds more starts anew.
+// A context with more entries is reset.
 constexpr size_t kMostPieces = 4096;
 
 }  // namespace
@@ -89,7 +89,7 @@ absl::Status SearchCache::Save() {
 uint64_t DigestOfCosts(const CostTables& tables) {
   Digest digest;
   digest.Add(kSearchCodeDigest);
-  // An id is a digest of what its rule says.
+  // An id is a digest of its rule.
   for (const Rule* rule : tables.rules().algebra()) digest.Add(rule->id);
   digest.Add(tables.cost().machine(), tables.options());
   if (const Profile* profile = tables.cost().profile(); profile != nullptr) digest.Add(*profile);

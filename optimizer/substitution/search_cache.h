@@ -1,11 +1,10 @@
-// What earlier runs of the program found: for a piece, the steps of the candidates worth mapping.
+// On-disk cache of earlier runs: per piece, the steps of the candidates worth mapping.
 //
-// What is found depends on the piece, the rules, the machine, the profile, the costs, and on how
-// the search goes about it (its code included). The piece is the key of an entry; the rest is the
-// context, one file each, so that a run that finds all its pieces ends with the plan of the run
-// that searched them. Nothing is believed: the steps are applied and mapped as if they had just
-// been found, so that a file of another's making, or a digest that two pieces share, costs time or
-// quality at worst.
+// Candidates depend on the piece, the rules, the machine, the profile, the costs and the search
+// itself (its code included). The piece is the key of an entry; all else is the context, one file
+// each, so that a run that finds all its pieces ends with the plan of the run that searched them.
+// Entries are not trusted: steps are applied and mapped as if just found, so that a forged file, or
+// a digest collision, costs time or quality at worst.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_SEARCH_CACHE_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_SEARCH_CACHE_H_
 
@@ -27,18 +26,18 @@ class SearchCache {
   // "$XDG_CACHE_HOME/isomer/searches", or below ~/.cache; "" if there is neither.
   static std::string DefaultFolder();
 
-  // Reads the context's file if there is one; a damaged one counts as none. No folder, no cache.
+  // Reads the context's file, if any; a damaged one counts as absent. folder "": no cache.
   SearchCache(std::string folder, uint64_t context);
 
-  // Null: not known.
+  // Null: absent.
   const std::vector<Steps>* Find(uint64_t piece) const;
   void Put(uint64_t piece, std::vector<Steps> candidates);
-  // Writes the file, whose folder is made if it is not there, if anything was put. A reader sees
-  // the old file or the new one.
+  // Writes the file, creating its folder, if anything was put. Atomic: readers see the old file or
+  // the new one.
   absl::Status Save();
 
   std::string path() const;
-  // Why the file was ignored, for people; "": it was not.
+  // Why the file was ignored, as a message; "": it was used.
   const std::string& note() const { return note_; }
 
  private:

@@ -17,8 +17,8 @@
 namespace isomer {
 namespace {
 
-// The hash of the graph, of whose salts nothing counts but which calls have the same. Salts of
-// operators of `kept` count as they are.
+// Hash of the graph in which salts count only by which calls have the same. Salts of operators of
+// `kept` count as they are.
 absl::StatusOr<uint64_t> HashWithoutSalts(const Graph& graph, const OpKindSet& kept) {
   std::map<int64_t, int64_t> numbers;
   std::vector<Node> nodes;
@@ -47,7 +47,7 @@ class PieceBuilder {
     });
   }
 
-  // Calls [begin, end), between the cuts; the next piece ends at `next_end`.
+  // The piece of calls [begin, end), between the cuts; the next piece ends at `next_end`.
   absl::StatusOr<Piece> Build(int begin, int end, int next_end, const Cut* in, const Cut* out) {
     piece_ = Piece();
     ids_.clear();
@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<Piece>> SplitGraph(const Graph& graph, int min_nodes,
   const int n = static_cast<int>(compute.nodes.size());
   const std::vector<Lifetime> lifetimes = LifetimesOf(graph, compute);
   std::vector<Cut> cuts = FindCuts(graph, compute, lifetimes);
-  // What is made of weights alone may be made when they are loaded, and crosses nowhere then.
+  // Results of weights alone may be computed when these are loaded, and then cross nowhere.
   const std::vector<bool> fed = DependOnInputs(graph);
   std::erase_if(cuts, [&](const Cut& cut) { return !fed[cut.tensor.node.value]; });
   std::vector<int> places;

@@ -10,7 +10,7 @@
 namespace isomer {
 namespace {
 
-// The backward pass of what takes time is like two forward passes.
+// The backward pass of expensive operators takes two forward passes.
 constexpr double kTrainingPasses = 3;
 
 }  // namespace
@@ -63,7 +63,7 @@ float StepEstimator::DeltaUs(const GraphIndex& index, const ComputeGraph& comput
     if (ref.node >= 0) is_output[ref.node] = true;
   }
   float us = 0;
-  // From the outputs down: what only dying nodes use dies.
+  // From the outputs down: a node dies if only dying nodes use it.
   for (size_t n = nodes.size(); n-- > 0;) {
     const auto users = index.UsersOf(nodes[n]);
     dies[n] = is_output[n] || std::all_of(users.begin(), users.end(), [&](const Graph::Use& use) {

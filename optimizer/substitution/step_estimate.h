@@ -1,4 +1,4 @@
-// What a step changes, roughly and at once: the order in which the substitution search maps.
+// A quick estimate of a step's gain, which orders the candidates of the substitution search.
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_STEP_ESTIMATE_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_STEP_ESTIMATE_H_
 
@@ -12,13 +12,13 @@
 
 namespace isomer {
 
-// Times of kernels on one device at the sizes of the whole, divided by the devices but for the
-// launches. Communication, and what cannot be split, are left to the mapping.
+// Kernel times of unsplit calls on one device, all but the launches divided by the number of
+// devices. Communication, and limits of splitting, are left to the mapping.
 class StepEstimator {
  public:
   explicit StepEstimator(const CostTables& tables);
 
-  // The time of what `match` adds, less that of what it leaves without use; us of the step.
+  // Time of the nodes that `match` adds minus that of nodes left without use, in us per step.
   float DeltaUs(const GraphIndex& index, const ComputeGraph& compute, const RuleMatch& match);
 
  private:

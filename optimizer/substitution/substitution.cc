@@ -18,13 +18,13 @@
 namespace isomer {
 namespace {
 
-// Graphs of candidates that are kept; others are made again from their steps.
+// Candidate graphs kept; others are rebuilt from their steps.
 constexpr size_t kGraphsKept = 256;
 
 constexpr int kNotMapped = -1;
 
-// One number for a table: what a piece costs in a chain of its like. Where the same placements
-// cross in and out, the best that comes out as it came in; else the best.
+// Time of a piece in a chain of equal pieces, from its table. If the same placements cross in and
+// out, the minimum over entries that leave as they enter; else over all.
 float Summary(const CostTable& table, bool repeats) {
   float best = kImpossibleUs;
   if (repeats) {
@@ -34,8 +34,8 @@ float Summary(const CostTable& table, bool repeats) {
   return *std::min_element(table.us.begin(), table.us.end());
 }
 
-// A match by its number, what it is thought to change, and that with what it may lead to. Numbers
-// stay when a candidate takes over matches of its parent.
+// A match by its number, its estimated gain, and that with follow-ups. Numbers stay valid when a
+// candidate inherits its parent's matches.
 struct Step {
   float delta_us = 0, promise_us = 0;
   int kind = 0;  // StepExperience
@@ -47,10 +47,10 @@ struct Step {
 };
 
 struct Expanded {
-  std::vector<int> taken = {};  // matches, in order; those of a known candidate have no numbers
-  int known = 0;                // the candidate that they begin at
+  std::vector<int> taken = {};  // matches, in order; steps of a known candidate have no numbers
+  int known = 0;                // the known candidate that they start from
   std::optional<Graph> graph = {};
-  uint64_t key = 0;  // of the set of steps
+  uint64_t key = 0;  // hash of the set of steps
   float us = 0;
   std::vector<Step> steps = {};  // best first
   size_t next = 0;
@@ -131,7 +131,7 @@ class SubstitutionSearch::Impl {
       wanted[order[i]] = true;
     }
     for (int number : result_.best) wanted[number] = true;
-    // In the order in which they were mapped: of equal ones the same is taken again.
+    // In mapping order, so that ties are broken equally.
     std::vector<Steps> known;
     for (size_t i = 0; i < all_.size(); ++i) {
       Steps steps = StepsOf(all_[i]);
@@ -140,7 +140,7 @@ class SubstitutionSearch::Impl {
     return known;
   }
 
-  // Candidates that are best for no border are left out.
+  // Omits candidates that are best for no border.
   SubstitutionResult TakeResult() {
     std::vector<int> kept(all_.size(), -1);
     for (int number : result_.best) kept[number] = 0;
@@ -177,7 +177,7 @@ class SubstitutionSearch::Impl {
     return steps;
   }
 
-  // The cost of a candidate; notes it for the borders that it is best for.
+  // Maps a candidate and returns its cost; records it for the borders that it is best for.
   absl::StatusOr<float> Map(int root, std::vector<int> taken, const Graph& graph) {
     const Deadline* until = options_.dynamic_program ? nullptr : &options_.deadline;
     ISOMER_ASSIGN_OR_RETURN(const PieceMapping mapping,
@@ -192,7 +192,7 @@ class SubstitutionSearch::Impl {
       result_.best.assign(us.size(), 0);
     }
     for (size_t i = 0; i < us.size(); ++i) {
-      // Rounding alone is no improvement.
+      // Ignores improvements by rounding.
       if (us[i] >= result_.us.us[i] * (1 - 1e-6f)) continue;
       result_.us.us[i] = us[i];
       result_.best[i] = number;
@@ -203,7 +203,7 @@ class SubstitutionSearch::Impl {
     return summary;
   }
 
-  // What the search begins with: matches are sought only if there is a budget.
+  // Expands the starting candidates: matches are sought only if there is a budget.
   void ExpandRoots() {
     if (expanded_once_) return;
     expanded_once_ = true;
@@ -218,8 +218,8 @@ class SubstitutionSearch::Impl {
     }
   }
 
-  // What a step added, and what reads its results now: a match with other operands is another
-  // match.
+  // Nodes that a step added, and the new users of its results: a match with other operands is
+  // another match.
   static std::vector<NodeId> ChangedNodes(const Graph& before, const Graph& after) {
     std::vector<NodeId> changed;
     for (int i = 0; i < after.num_nodes(); ++i) {
@@ -230,8 +230,8 @@ class SubstitutionSearch::Impl {
     return changed;
   }
 
-  // Of the parent's matches those that the last step left, and the new ones near the nodes that it
-  // changed; all matches, if there was no step. Returns what the best of the new ones promises.
+  // Adds the parent's matches that the last step left valid, and the new ones near the nodes that
+  // it changed; all matches, if there was no step. Returns the estimate of the best new one.
   float AddMatches(const std::vector<NodeId>& near, Expanded* expanded) {
     const Graph& graph = *expanded->graph;
     const GraphIndex index(graph);
@@ -260,7 +260,7 @@ class SubstitutionSearch::Impl {
     return best_us;
   }
 
-  // Those that were not taken yet, by what is known of their kinds now.
+  // Sorts the remaining steps by the current estimates of their kinds.
   void SortSteps(Expanded* expanded) const {
     const auto rest = expanded->steps.begin() + static_cast<ptrdiff_t>(expanded->next);
     for (auto step = rest; step != expanded->steps.end(); ++step) {
@@ -269,7 +269,7 @@ class SubstitutionSearch::Impl {
     std::sort(rest, expanded->steps.end());
   }
 
-  // Whether less is thought of the best step than when it was queued. Then it is queued anew.
+  // Whether the best step's estimate is worse than when it was queued; then queues it again.
   bool Reconsider(int number) {
     Expanded& expanded = expanded_[number];
     const Step& step = expanded.steps[expanded.next];
@@ -279,7 +279,7 @@ class SubstitutionSearch::Impl {
     return true;
   }
 
-  // Whether it would rewrite what a user has a say in.
+  // Whether the step would rewrite a restricted call.
   bool IsRestricted(const DerivationStep& step) const {
     return std::any_of(step.nodes.begin(), step.nodes.end(),
                        [&](NodeId id) { return piece_.RestrictionOf(id) != nullptr; });
@@ -341,7 +341,7 @@ class SubstitutionSearch::Impl {
     Push(std::move(next));
   }
 
-  // A graph that is there already keeps the fewest steps that lead to it.
+  // Keeps the shortest derivation of a known graph.
   void Shorten(int number, int root, std::vector<int> taken) {
     if (number == kNotMapped) return;
     const auto length = [&](int from, const std::vector<int>& steps) {
@@ -366,15 +366,15 @@ class SubstitutionSearch::Impl {
   int64_t tries_ = 0;
   float best_us_ = kImpossibleUs;
   SubstitutionResult result_;
-  std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then what was known
+  std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then known candidates
   std::vector<Mapped> all_;
   std::deque<RuleMatch> matches_;
   std::vector<Expanded> expanded_;
   std::deque<int> with_graph_;
-  // trial_: a graph is assigned to it for each step that is tried, so that memory is taken once.
+  // trial_: reused for each tried step, to avoid allocations.
   Graph scratch_, trial_;
   std::priority_queue<std::pair<float, int>> queue_;
-  std::unordered_map<uint64_t, int> seen_;  // graphs: candidates, by their places in all_
+  std::unordered_map<uint64_t, int> seen_;  // by hash of the graph: index in all_
   std::unordered_set<uint64_t> tried_;
 };
 

@@ -15,11 +15,11 @@
 namespace isomer {
 namespace {
 
-// Of proposals, so many are any choice at all, and so many are followed by a neighbour's.
+// Fractions of proposals that are uniformly random, and that are followed by a neighbour's.
 constexpr double kAnyChoice = 0.2, kFollowed = 0.5;
 // The choice of rank r by the tables is proposed with a probability of about exp(-r / kRanks).
 constexpr double kRanks = 4;
-// Of the choices of two neighbours, so many are tried, in so many rounds over all.
+// Pairs of choices tried per two neighbours, and rounds over all.
 constexpr size_t kPairs = 24;
 constexpr int kMostRounds = 4;
 
@@ -76,7 +76,7 @@ class Guide {
     return absl::OkStatus();
   }
 
-  // `try_pair`: of two neighbours; whether it improved them.
+  // `try_pair`: of two neighbours; returns whether it improved them.
   absl::Status ForPairs(
       const TaskGraph& graph,
       absl::FunctionRef<absl::StatusOr<bool>(int node, int user)> try_pair) const {
@@ -94,7 +94,7 @@ class Guide {
     return absl::OkStatus();
   }
 
-  // Sets the two of which the step is shortest, uncommitted. False: it is shortest as it is.
+  // Sets the pair of choices with the shortest step, uncommitted. False: the current one.
   absl::StatusOr<bool> SetBestPair(int node, int user, TaskGraph* graph) const {
     std::optional<Pair> best;
     Picoseconds least = graph->makespan();
@@ -114,7 +114,7 @@ class Guide {
   struct Edge {
     int other;
     const CostTable* us;  // rows: choices of the producer
-    bool is_user;         // the other
+    bool is_user;         // the other call uses this one's result
     float Us(int own, int at) const { return is_user ? us->at(own, at) : us->at(at, own); }
   };
   struct Pair {
@@ -122,8 +122,8 @@ class Guide {
     int choice, of_user;
   };
 
-  // By choice, where the neighbours but `without` are as they are. What they have beside the tables
-  // costs nothing.
+  // Per choice: time given the current choices of all neighbours except `without`. Neighbours'
+  // choices outside the tables cost nothing.
   std::vector<float> UsBesideNeighbours(const TaskGraph& graph, int node, int without) const {
     std::vector<float> us = own_us_[node];
     for (const Edge& edge : edges_[node]) {
@@ -134,7 +134,8 @@ class Guide {
     return us;
   }
 
-  // Of those in which both change, the first few by the tables; neighbours have a choice alike.
+  // The first few pairs by the tables in which both choices change; neighbours often want equal
+  // choices.
   std::vector<Pair> BestPairs(const TaskGraph& graph, int node, int user) const {
     const std::vector<float> us = UsBesideNeighbours(graph, node, user);
     const std::vector<float> user_us = UsBesideNeighbours(graph, user, node);
@@ -171,7 +172,7 @@ class Guide {
     return graph->SetChoice(user, pair.of_user);
   }
 
-  // The choice of the tables that comes `rank`-th where the neighbours are as they are.
+  // The `rank`-th choice by the tables, given the neighbours' current choices.
   int OfRank(const TaskGraph& graph, int node, int rank) const {
     const std::vector<float> us = UsBesideNeighbours(graph, node, /*without=*/-1);
     std::vector<int> order(us.size());

@@ -1,12 +1,12 @@
-// Proposals for a walk over the choices of a task graph (mcmc.h) that know the tables.
+// Table-guided proposals for a walk over the choices of a task graph (mcmc.h).
 //
-// FlexFlow proposes any choice for any operator: of some two hundred choices of a call a handful is
-// worth a simulation, and a choice that suits no neighbour is worth nothing until these follow.
-// Here a call gets one of the choices that the tables like best where its neighbours are as they
-// are, rarely any; then, sometimes, calls beside it get what suits them best by now. The simulator
-// decides as ever.
+// FlexFlow proposes any choice for any operator: of some two hundred choices of a call a handful
+// are worth a simulation, and a choice that suits no neighbour is useless until these follow. Here
+// a call gets one of its cheapest choices by the tables, given its neighbours' choices, rarely any;
+// then, sometimes, adjacent calls get their cheapest choices in turn. The simulator decides, as
+// before.
 //
-// Where such a walk ends, no call alone leads further; two neighbours together may.
+// Such a walk ends where no single change of a call gains; changing two neighbours together may.
 #ifndef ISOMER_OPTIMIZER_WALK_GUIDED_WALK_H_
 #define ISOMER_OPTIMIZER_WALK_GUIDED_WALK_H_
 
@@ -21,18 +21,19 @@
 
 namespace isomer {
 
-// For `graph`, with the tables and restrictions that it was created with; all outlive the proposer.
+// Proposer for `graph`, with the tables and restrictions that it was created with; all outlive the
+// proposer.
 absl::StatusOr<ProposeChange> GuidedProposer(const TaskGraph& graph,
                                              const Restrictions* restrictions, CostTables* tables);
 
-// A mapping, and its step in the order of calls that follows from it.
+// A mapping, and its step time in the order of calls that follows from it.
 struct WalkedModel {
   MappedModel mapped;
   Picoseconds step = 0;
 };
 
-// From `mapped`, two neighbouring calls at a time get those of the choices that the tables like
-// best of both together by which the step is shortest, for as long as any two shorten it, also with
+// Improves `mapped` by pairs: two neighbouring calls at a time get, of their cheapest joint choices
+// by the tables, those with the shortest simulated step, for as long as any pair gains, also with
 // calls in the order that then follows. `moves`: as in TaskGraph::Create.
 absl::StatusOr<WalkedModel> WithBetterPairs(const Model& model, MappedModel mapped,
                                             const Restrictions* restrictions,

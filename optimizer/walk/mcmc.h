@@ -3,8 +3,8 @@
 //
 //   min(1, exp(beta (cost - cost of the proposal)))
 //
-// so that the walk prefers faster steps and can leave local minima. Every proposal is simulated by
-// what it changes.
+// so that the walk prefers faster steps and can leave local minima. Proposals are simulated
+// incrementally.
 #ifndef ISOMER_OPTIMIZER_WALK_MCMC_H_
 #define ISOMER_OPTIMIZER_WALK_MCMC_H_
 
@@ -19,31 +19,31 @@
 
 namespace isomer {
 
-// Changes choices of the graph; nothing is committed yet. A walk by other proposals than FlexFlow's
-// has its operators by its own lights.
+// Changes choices of the graph, without committing. Proposers other than FlexFlow's choose the
+// operators themselves.
 using ProposeChange = std::function<absl::Status(std::mt19937_64* random, TaskGraph* graph)>;
 
-// A number below n. std::uniform_int_distribution differs between libraries.
+// Uniform below n. std::uniform_int_distribution differs between libraries.
 inline int Below(std::mt19937_64* random, int n) {
   return static_cast<int>((*random)() % static_cast<uint64_t>(n));
 }
-// Between 0 and 1.
+// Uniform in [0, 1).
 inline double Chance(std::mt19937_64* random) {
   return static_cast<double>((*random)() >> 11) * 0x1p-53;
 }
 
 struct McmcOptions {
   uint64_t seed = 1;
-  // beta, times the step that the walk begins with: a proposal that is slower by 1/beta of that is
-  // kept with probability 1/e.
+  // beta times the initial step: a proposal slower by 1/beta of that is accepted with probability
+  // 1/e.
   double beta = 500;
-  // It ends when the budget is used up, or when the second half of the proposals so far has brought
-  // no improvement. Proposals are counted rather than seconds, so that a seed decides everything.
+  // Ends when the budget is used up, or when the second half of the proposals so far has brought no
+  // improvement. Counts proposals, not seconds, so that runs are reproducible by the seed.
   int64_t max_proposals = 1000000;
-  // But not before each operator had so many.
+  // Minimum number of proposals per operator.
   int64_t proposals_per_node = 10;
-  Deadline deadline = {};  // or when this is over
-  // Or as soon as a step takes no longer than this.
+  Deadline deadline = {};  // also ends here
+  // Also ends when a step takes no longer than this.
   Picoseconds target = 0;
   // Empty: a random operator gets a random choice.
   ProposeChange propose = {};
@@ -51,17 +51,17 @@ struct McmcOptions {
 
 struct McmcResult {
   enum class Stop { kBudget, kNoImprovement, kDeadline, kTarget };
-  std::vector<int> choices;  // of the best step seen, which the graph is left at
+  std::vector<int> choices;  // of the best step; the graph is left with them
   Picoseconds initial = 0, best = 0;
   int64_t proposals = 0, accepted = 0;
   int64_t best_at = 0;  // proposals before it was found
   Stop stop = Stop::kBudget;
 };
 
-// The operators that have a choice.
+// The operators with several choices.
 std::vector<int> MovableNodes(const TaskGraph& graph);
 
-// Walks from the choices that `graph` has.
+// Walks from the current choices of `graph`.
 absl::StatusOr<McmcResult> SearchByMcmc(const McmcOptions& options, TaskGraph* graph);
 
 }  // namespace isomer
