@@ -9,7 +9,7 @@ namespace isomer {
 namespace {
 
 bool IsFastEnough(const SearchContext& context, const Submachine& on) {
-  return context.Searches() && on.is_searched && !context.contest.PredictionsAreSlow();
+  return on.is_searched && !context.contest.PredictionsAreSlow();
 }
 
 absl::Status Reorder(SearchContext* context, Submachine* on) {

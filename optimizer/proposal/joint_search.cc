@@ -22,14 +22,11 @@ absl::StatusOr<std::optional<int>> SearchAt(int weight, SearchContext* context, 
   if (!found.has_value()) return std::nullopt;
   ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(*found));
   const int entry = context->contest.Enter(std::move(plan), kFound);
-  on->entered.emplace_back(entry, *found);
-  on->mappings.push_back(*std::move(found));
+  on->entered.emplace_back(entry, *std::move(found));
   return entry;
 }
 
-bool IsSearched(const SearchContext& context, const Submachine& on) {
-  return context.Searches() && on.is_searched;
-}
+bool IsSearched(const SearchContext&, const Submachine& on) { return on.is_searched; }
 
 absl::Status SearchOnce(SearchContext* context, Submachine* on) {
   ISOMER_ASSIGN_OR_RETURN(on->first_search, SearchAt(0, context, on));
@@ -71,10 +68,8 @@ absl::Status SearchWithWeights(SearchContext* context, Submachine* on) {
   ISOMER_ASSIGN_OR_RETURN(const Prediction first, contest.PredictionOf(*on->first_search));
   ISOMER_ASSIGN_OR_RETURN(const Prediction last, contest.PredictionOf(*entry));
   const double least_bytes = static_cast<double>(std::min(first.peak_bytes, last.peak_bytes));
-  on->is_far_too_large =
-      least_bytes >
-      context->policy().far_too_large * static_cast<double>(context->cost.machine().memory_bytes());
-  if (on->is_far_too_large) return absl::OkStatus();
+  const double memory_bytes = static_cast<double>(context->cost.machine().memory_bytes());
+  if (least_bytes > context->policy().far_too_large * memory_bytes) return absl::OkStatus();
   return SearchBetween(0, first, kLast, last, context, on);
 }
 

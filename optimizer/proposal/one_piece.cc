@@ -1,6 +1,5 @@
 #include "optimizer/proposal/one_piece.h"
 
-#include <optional>
 #include <utility>
 
 #include "optimizer/proposal/search_context.h"
@@ -16,11 +15,12 @@ constexpr std::pair<bool, double> kWays[] = {{true, 1}, {true, 0.5}, {true, 0}, 
 // However slow the others are: concurrent branches may be what part of a machine is for.
 bool IsSmall(const SearchContext& context, const Submachine& on) {
   const Strategy strategy = context.options.strategy;
-  return context.Searches() && on.is_searched &&
+  return on.is_searched &&
          (strategy == Strategy::kHierarchical || strategy == Strategy::kSequential) &&
          context.restrictions.empty() && !context.contest.PredictionsAreSlow() &&
          on.best.mapping.has_value() &&
-         context.IsWorthWalking(static_cast<int64_t>(on.best.mapping->choices.size()), on.devices);
+         context.policy().IsWorthWalking(static_cast<int64_t>(on.best.mapping->choices.size()),
+                                         on.devices);
 }
 
 // The model's own graph (null), or what algebra has made of it.
@@ -31,9 +31,7 @@ absl::Status MapInOnePiece(const Rewritten* graph, SearchContext* context, Subma
         const MappedModel mapped,
         context->searches.MapInOnePiece(graph, concurrent, context->OptionsOn(*on, weight)));
     ISOMER_RETURN_IF_ERROR(context->Consider(mapped, on).status());
-    ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> spread,
-                            SpreadCalls(mapped, &context->tables));
-    if (spread.has_value()) ISOMER_RETURN_IF_ERROR(context->Consider(*spread, on).status());
+    ISOMER_RETURN_IF_ERROR(ConsiderSpreadCalls(mapped, context, on));
   }
   return absl::OkStatus();
 }

@@ -7,9 +7,7 @@
 namespace isomer {
 namespace {
 
-bool IsPart(const SearchContext& context, const Submachine& on) {
-  return context.Searches() && on.is_searched && !on.is_whole;
-}
+bool IsPart(const SearchContext&, const Submachine& on) { return on.is_searched && !on.is_whole; }
 
 absl::Status MapByHand(SearchContext* context, Submachine* on) {
   const Graph& graph = context->model.graph;

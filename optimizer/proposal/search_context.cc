@@ -125,16 +125,13 @@ absl::Status SearchContext::ConsiderOtherwiseArranged(MappedModel mapped,
   return contest.Consider(std::move(plan), kFound).status();
 }
 
-bool SearchContext::IsWorthWalking(int64_t calls, int64_t devices) const {
-  return calls > 0 && calls * calls * devices <= policy().walk_work;
-}
-
 // Task graphs have no micro-batches.
 void SearchContext::Remember(const MappedModel& mapped, const Prediction& prediction,
                              Submachine* on) {
   const auto has_moments = [](const auto& c) { return c.second.moments > 1; };
   if (std::any_of(mapped.choices.begin(), mapped.choices.end(), has_moments)) return;
-  const bool walks = IsWorthWalking(static_cast<int64_t>(mapped.choices.size()), on->devices);
+  const bool walks =
+      policy().IsWorthWalking(static_cast<int64_t>(mapped.choices.size()), on->devices);
   const auto remember = [&](RefinementStart* start) {
     if (prediction.step_us >= start->us) return;
     start->us = prediction.step_us;

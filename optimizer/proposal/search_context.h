@@ -35,13 +35,12 @@ struct RefinementStart {
 // The first devices of the machine, and what was found on them.
 struct Submachine {
   int64_t devices = 1;
-  bool is_whole = true;                    // all that may be used
-  bool is_searched = true;                 // else only degrees are tried there
-  std::vector<MappedModel> mappings = {};  // that searches found
-  // All whose plans entered the contest, by entry.
+  bool is_whole = true;     // all that may be used
+  bool is_searched = true;  // else only degrees are tried there
+  // All mappings whose plans entered the contest, by entry; from `first_search` on, what searches
+  // found.
   std::vector<std::pair<int, MappedModel>> entered = {};
   std::optional<int> first_search = {};  // the entry of the joint search
-  bool is_far_too_large = false;         // all of it
   RefinementStart fastest = {};          // whether it fits or not
   RefinementStart best = {};             // the fastest that fits
   RefinementStart as_it_is = {};         // the fastest of the model's own graph
@@ -76,7 +75,7 @@ struct SearchContext {
                               CallOrder order = CallOrder::kCanonical);
   void SetOptions(Plan* plan) const;
 
-  // That there are for all.
+  // Threads that predict plans.
   int threads() const;
 
   bool Asks(const Proposer& proposer) const { return options.without.count(proposer.name) == 0; }
@@ -109,8 +108,6 @@ struct SearchContext {
   absl::Status ConsiderOtherwiseArranged(MappedModel mapped, const Prediction& as_mapped);
   // Refinement may begin with it.
   void Remember(const MappedModel& mapped, const Prediction& prediction, Submachine* on);
-  // A graph of so many calls is small enough for walks.
-  bool IsWorthWalking(int64_t calls, int64_t devices) const;
 
   const Model& model;
   const CostModel& cost;

@@ -78,6 +78,11 @@ struct SearchPolicy {
   // After the search.
   double close_bound = 0.97;
   double enough_devices_seconds = 20;
+
+  // A graph of so many calls is small enough for walks.
+  bool IsWorthWalking(int64_t calls, int64_t num_devices) const {
+    return calls > 0 && calls * calls * num_devices <= walk_work;
+  }
 };
 
 // One field of it.

@@ -89,22 +89,28 @@ absl::StatusOr<std::optional<MappedModel>> SpreadCalls(const MappedModel& mapped
 namespace {
 
 bool IsNear(const SearchContext& context, const Submachine& on) {
-  return context.Searches() && on.is_searched && context.restrictions.empty() &&
+  return on.first_search.has_value() && context.restrictions.empty() &&
          !Simulates(context.options.strategy) && !context.contest.PredictionsAreSlow() &&
          context.IsNearBest(on.best.us);
 }
 
 absl::Status ProposeSpreadCalls(SearchContext* context, Submachine* on) {
-  for (const MappedModel& mapping : on->mappings) {
+  for (const auto& [entry, mapped] : on->entered) {
     if (context->deadline.Reached().has_value()) break;
-    ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> spread,
-                            SpreadCalls(mapping, &context->tables));
-    if (spread.has_value()) ISOMER_RETURN_IF_ERROR(context->Consider(*spread, on).status());
+    if (entry < *on->first_search) continue;
+    ISOMER_RETURN_IF_ERROR(ConsiderSpreadCalls(mapped, context, on));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status ConsiderSpreadCalls(const MappedModel& mapped, SearchContext* context,
+                                 Submachine* on) {
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<MappedModel> spread,
+                          SpreadCalls(mapped, &context->tables));
+  return spread.has_value() ? context->Consider(*spread, on).status() : absl::OkStatus();
+}
 
 constinit const Proposer kSpreadCalls = {"spread_calls", "identical calls spread over idle devices",
                                          Proposer::When::kRefine, IsNear, ProposeSpreadCalls};

@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
@@ -22,6 +23,9 @@ extern const Proposer kSpreadCalls;
 // devices that the choice leaves idle. Nothing: there are no such calls.
 absl::StatusOr<std::optional<MappedModel>> SpreadCalls(const MappedModel& mapped,
                                                        CostTables* tables);
+
+// Such a mapping takes part in the contest, if there is one.
+absl::Status ConsiderSpreadCalls(const MappedModel& mapped, SearchContext* context, Submachine* on);
 
 }  // namespace isomer
 

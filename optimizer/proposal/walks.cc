@@ -117,7 +117,7 @@ absl::Status ConsiderWalks(const Model& model, MappedModel mapped, double us, ui
                            const ConsiderWalked& consider) {
   const auto calls = static_cast<int64_t>(mapped.choices.size());
   const int64_t devices = tables->num_devices();
-  if (calls == 0 || calls * calls * devices > policy.walk_work) return absl::OkStatus();
+  if (!policy.IsWorthWalking(calls, devices)) return absl::OkStatus();
   const int64_t most_misses =
       devices <= policy.few_devices ? policy.walk_misses_on_few : policy.walk_misses;
   int64_t misses = 0;

@@ -125,7 +125,7 @@ class Optimizer {
 
   // Runs all proposers except those that improve existing plans.
   absl::Status FillContest() {
-    const bool searches = run_.options.plan.empty();
+    const bool searches = run_.Searches();
     Submachine on{.devices = run_.devices, .is_searched = searches};
     ISOMER_RETURN_IF_ERROR(EnterBaseline(kSingleDevice, &run_, nullptr));
     ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kFirst, &run_, &on));
