@@ -25,7 +25,6 @@ struct CostOptions {
   // How weight replicas are synchronised.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
   bool low_precision_sums = false;
-  DataType SumsIn() const { return low_precision_sums ? precision : DataType::kFloat32; }
   // In buckets, so that an update has no kernel launch of its own (UpdateOptions::bucket_bytes).
   bool updates_together = true;
   int max_axes = 3;

@@ -36,7 +36,7 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
       deadline(Deadline::In(options.search.time_limit_s)),
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
-      moves(cost, tables.options().precision, tables.options().SumsIn()),
+      moves(cost, tables.options()),
       predictions(*predictions),
       contest(cost, ThreadsOf(options), predictions, options.policy),
       searches(model, options.search, options.policy, restrictions, deadline, &tables),

@@ -5,13 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/simulator/simulator.h"
+#include "pcg/ir/weight_update.h"
 #include "pcg/schedule/lowering/weight_homes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 
 int MoveMemo::Intern(Placement placement) {
-  const bool is_float32 = placement.type.dtype == DataType::kFloat32;
   placement.type.dtype = ComputedIn(precision_, placement.type.dtype);
   const auto [type, new_type] =
       type_ids_.try_emplace(placement.type.ToString(), static_cast<int>(type_ids_.size()));
@@ -21,15 +21,11 @@ int MoveMemo::Intern(Placement placement) {
   auto place = std::make_unique<Place>();
   place->type = type->second;
   const int64_t bytes = placement.type.LocalBytes();
-  const bool has_master = is_float32 && precision_ != DataType::kFloat32;
-  place->sum_bytes = bytes;
-  if (has_master) {
-    place->sum_bytes = bytes / BytesPerElement(precision_) * BytesPerElement(sums_);
-  }
-  // A master weight's update reads and writes float32, and writes the weight.
-  const int64_t updated_bytes = has_master ? bytes + 3 * (bytes / BytesPerElement(precision_)) *
-                                                         BytesPerElement(DataType::kFloat32)
-                                           : 3 * bytes;
+  const int64_t numbers = bytes / BytesPerElement(placement.type.dtype);
+  // Task graphs train by SGD (task_graph.h).
+  const WeightBytes each =
+      BytesOfWeight(placement.type.dtype, OptimizerKind::kSgd, low_precision_sums_);
+  place->sum_bytes = numbers * each.reduced;
   for (int64_t device : DevicesOf(placement.view, placement.type)) {
     place->devices.push_back(static_cast<int32_t>(device));
     place->accumulate.push_back(
@@ -37,7 +33,7 @@ int MoveMemo::Intern(Placement placement) {
     place->adding.push_back(PicosecondsOf(cost_.AddingUs(bytes, device)));
     place->fill.push_back(PicosecondsOf(cost_.ElementwiseTime(TaskKind::kFill, bytes, device).us));
     place->update.push_back(
-        PicosecondsOf(cost_.ElementwiseTime(TaskKind::kUpdate, updated_bytes, device).us));
+        PicosecondsOf(cost_.ElementwiseTime(TaskKind::kUpdate, numbers * each.update, device).us));
   }
   place->placement = std::move(placement);
   places_.push_back(std::move(place));

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "optimizer/cost/cost.h"
+#include "optimizer/mapping/cost_options.h"
 #include "optimizer/sharding/sharding_choice.h"
 #include "optimizer/simulator/move_fragment.h"
 
@@ -38,11 +39,12 @@ class MoveMemo {
     std::optional<std::vector<MoveTask>> synchronise;
   };
 
-  // `cost` must outlive this. float32 tensors count as `precision` (CostOptions); gradients of
-  // stored tensors are reduced in `sums`.
-  explicit MoveMemo(const CostModel& cost, DataType precision = DataType::kFloat32,
-                    DataType sums = DataType::kFloat32)
-      : cost_(cost), precision_(precision), sums_(sums) {}
+  // `cost` outlives this. `options`: float32 tensors count as `precision`; gradients of stored
+  // tensors are reduced as `low_precision_sums` says.
+  explicit MoveMemo(const CostModel& cost, const CostOptions& options = {})
+      : cost_(cost),
+        precision_(options.precision),
+        low_precision_sums_(options.low_precision_sums) {}
   MoveMemo(const MoveMemo&) = delete;
 
   int Intern(Placement placement);
@@ -62,7 +64,8 @@ class MoveMemo {
   using CallKey = std::tuple<std::string, std::vector<int>, std::string, std::vector<bool>, bool>;
 
   const CostModel& cost_;
-  const DataType precision_, sums_;
+  const DataType precision_;
+  const bool low_precision_sums_;
   std::map<std::string, int> place_ids_, type_ids_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<std::tuple<int, int, bool>, std::unique_ptr<MoveFragment>> chains_;

@@ -14,10 +14,8 @@ TaskGraph::TaskGraph(const MappedModel& mapped, CostTables* tables, MoveMemo* mo
       graph_(mapped_.graph),
       compute_(AnalyzeCompute(graph_, tables->options().training)),
       tables_(*tables),
-      own_moves_(moves == nullptr
-                     ? std::make_unique<MoveMemo>(tables->cost(), tables->options().precision,
-                                                  tables->options().SumsIn())
-                     : nullptr),
+      own_moves_(moves == nullptr ? std::make_unique<MoveMemo>(tables->cost(), tables->options())
+                                  : nullptr),
       moves_(moves == nullptr ? *own_moves_ : *moves),
       cost_(tables->cost()),
       training_(tables->options().training),
