@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generator/assignments/sample_calls.h"
+#include "rules/calls/bind_call.h"
 #include "rules/calls/bindings_at_call.h"
 
 namespace isomer {
@@ -12,17 +13,11 @@ namespace {
 constexpr size_t kMostBases = 64;
 
 // What a Split whose sizes are still open takes apart, it halves.
-void BindSizes(const PatternNode& split, const TensorType& type, Binding* binding) {
-  const IntExpr* axis = nullptr;
-  const std::vector<IntExpr>* sizes = nullptr;
-  for (const AttributePattern& attribute : split.attributes) {
-    if (attribute.name == "axis") axis = std::get_if<IntExpr>(&attribute.value);
-    if (attribute.name == "sizes") sizes = std::get_if<std::vector<IntExpr>>(&attribute.value);
-  }
-  if (axis == nullptr || sizes == nullptr) return;
-  const int64_t at = type.rank() + Evaluate(*axis, *binding);
-  if (at < 0 || at >= type.rank()) return;
-  const int64_t part = type.dims[at].size / static_cast<int64_t>(sizes->size());
+void BindSizes(const PatternNode& split, TensorType type, Binding* binding) {
+  const Dim* dim = DimAlongAxis(split, *binding, &type);
+  const auto* sizes = AttributeOf<std::vector<IntExpr>>(split, "sizes");
+  if (dim == nullptr || sizes == nullptr) return;
+  const int64_t part = dim->size / static_cast<int64_t>(sizes->size());
   for (const IntExpr& size : *sizes) {
     if (size.kind == IntExpr::Kind::kVariable) binding->variables.emplace(size.variable, part);
   }

@@ -161,4 +161,11 @@ absl::StatusOr<double> LargestRelativeDifference(const Rule& rule, const Binding
   return worst;
 }
 
+bool TypesAndValuesAgree(const Rule& rule, const Binding& binding, TypeOracle* oracle,
+                         Random* random) {
+  if (!TypesAgree(rule, binding, oracle)) return false;
+  const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
+  return agree.ok() && *agree;
+}
+
 }  // namespace isomer

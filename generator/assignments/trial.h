@@ -23,6 +23,9 @@ Value<T> RandomValue(const TensorType& type, Random* random);
 // Runs both sides shard by shard over the prime field on random inputs and compares the meanings of
 // their outputs. Errors: a side does not type-check.
 absl::StatusOr<bool> ValuesAgree(const Rule& rule, const Binding& binding, Random* random);
+// Both; an error is no.
+bool TypesAndValuesAgree(const Rule& rule, const Binding& binding, TypeOracle* oracle,
+                         Random* random);
 
 // The same over doubles: the largest difference, relative to the largest element of the output.
 absl::StatusOr<double> LargestRelativeDifference(const Rule& rule, const Binding& binding,

@@ -33,12 +33,16 @@ void AppendCall(const OperatorCall& call, std::string* text) {
   for (const Shape& shape : declaration->outputs) AppendShape(shape, text);
 }
 
-// Those that types and equations depend on.
+// Those that types and equations depend on; by name, so that a new member is not forgotten.
 void AppendTraits(const OperatorTraits& traits, std::string* text) {
-  absl::StrAppend(text, static_cast<int>(traits.op_class), " ", static_cast<int>(traits.takes), " ",
-                  traits.index_operand, " ", traits.condition_operand, " ", traits.most_outputs,
-                  " ", static_cast<int>(traits.result), " ", static_cast<int>(traits.other_results),
-                  " ", traits.is_commutative, " ", static_cast<int>(traits.rounding), "\n");
+  const auto& [op_class, takes, index_operand, index_domain, condition_operand, axis_is_of_result,
+               most_outputs, result, other_results, is_commutative, takes_positive_numbers,
+               rounding, needs_float32, scales, salt, is_cheap, gradient_reads_result,
+               saved_per_row, attributes_change_time, takes_channels_last, examples] = traits;
+  absl::StrAppend(text, static_cast<int>(op_class), " ", static_cast<int>(takes), " ",
+                  index_operand, " ", condition_operand, " ", axis_is_of_result, " ", most_outputs,
+                  " ", static_cast<int>(result), " ", static_cast<int>(other_results), " ",
+                  is_commutative, " ", static_cast<int>(rounding), "\n");
 }
 
 void AddKinds(const Pattern& pattern, std::set<OpKind>* kinds) {

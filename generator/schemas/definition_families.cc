@@ -175,9 +175,7 @@ class DefinitionFamilies {
 
   bool HoldsAt(const Rule& rule, const Binding& binding) {
     ++statistics_->graphs_enumerated;
-    if (!TypesAgree(rule, binding, oracle_)) return false;
-    const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random_);
-    return agree.ok() && *agree;
+    return TypesAndValuesAgree(rule, binding, oracle_, random_);
   }
 
   static constexpr int kTrials = 24;

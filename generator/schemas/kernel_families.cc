@@ -162,9 +162,7 @@ class KernelFamilies {
 
   bool HoldsAt(const Rule& rule, const Binding& binding) {
     ++statistics_->graphs_enumerated;
-    if (!TypesAgree(rule, binding, oracle_)) return false;
-    const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random_);
-    return agree.ok() && *agree;
+    return TypesAndValuesAgree(rule, binding, oracle_, random_);
   }
 
   bool HoldsInParallel(Rule rule, const std::vector<Binding>& held) {

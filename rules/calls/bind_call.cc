@@ -44,6 +44,13 @@ bool BindAxesOf(const std::vector<std::optional<IntExpr>>& named, const Axes& le
 
 }  // namespace
 
+Dim* DimAlongAxis(const PatternNode& node, const Binding& binding, TensorType* type) {
+  const auto* axis = AttributeOf<IntExpr>(node, "axis");
+  if (axis == nullptr) return nullptr;
+  const int64_t at = type->rank() + Evaluate(*axis, binding);
+  return at < 0 || at >= type->rank() ? nullptr : &type->dims[at];
+}
+
 bool BindAttributes(const PatternNode& node, const OperatorCall& call, Binding* binding) {
   for (const AttributePattern& pattern : node.attributes) {
     const AttributeValue* value = call.op.Find(pattern.name);

@@ -10,23 +10,6 @@
 namespace isomer {
 namespace {
 
-// The attribute of this name, if the pattern has it in this form; or null.
-template <typename T>
-const T* AttributeOf(const PatternNode& node, const std::string& name) {
-  for (const AttributePattern& attribute : node.attributes) {
-    if (attribute.name == name) return std::get_if<T>(&attribute.value);
-  }
-  return nullptr;
-}
-
-// The dim of `type` along the node's axis; null if it has none.
-Dim* DimAlong(const PatternNode& node, const Binding& binding, TensorType* type) {
-  const auto* axis = AttributeOf<IntExpr>(node, "axis");
-  if (axis == nullptr) return nullptr;
-  const int64_t at = type->rank() + Evaluate(*axis, binding);
-  return at < 0 || at >= type->rank() ? nullptr : &type->dims[at];
-}
-
 class BindingsAtCall {
  public:
   using Visitor = absl::FunctionRef<void(const Binding&, const std::vector<bool>&)>;
@@ -103,7 +86,7 @@ class BindingsAtCall {
   }
 
   bool AssignParts(const PatternNode& node, TensorType part, Binding* binding) {
-    Dim* const dim = DimAlong(node, *binding, &part);
+    Dim* const dim = DimAlongAxis(node, *binding, &part);
     if (dim == nullptr) return false;
     const int64_t equal = dim->size / static_cast<int64_t>(node.inputs.size());
     int64_t left = dim->size;
@@ -117,7 +100,7 @@ class BindingsAtCall {
   }
 
   bool AssignWhole(const PatternNode& node, int index, TensorType whole, Binding* binding) {
-    Dim* const dim = DimAlong(node, *binding, &whole);
+    Dim* const dim = DimAlongAxis(node, *binding, &whole);
     const auto* sizes = AttributeOf<std::vector<IntExpr>>(node, "sizes");
     if (dim == nullptr || sizes == nullptr) return false;
     const int64_t part = dim->size;
