@@ -450,6 +450,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return kExitDone;
   }
   if (absl::GetFlag(FLAGS_list_policy)) {
+    if (!arguments.empty()) return absl::InvalidArgumentError("--list_policy takes no MODEL");
     ISOMER_ASSIGN_OR_RETURN(const SearchPolicy policy, PolicyOfFlags());
     std::fputs(PolicyText(policy).c_str(), stdout);
     return kExitDone;

@@ -1,7 +1,7 @@
 #include "optimizer/proposal/search_policy.h"
 
 #include <cmath>
-#include <limits>
+#include <set>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -145,9 +145,14 @@ double ValueOf(const SearchPolicy& policy, const Threshold& threshold) {
 }
 
 absl::Status SetThresholds(absl::string_view settings, SearchPolicy* policy) {
+  std::set<absl::string_view> names;
   for (absl::string_view setting : absl::StrSplit(settings, ',', absl::SkipEmpty())) {
     const absl::Status set = SetThreshold(setting, policy);
     if (!set.ok()) return set;
+    const absl::string_view name = setting.substr(0, setting.find('='));
+    if (!names.insert(name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is set twice"));
+    }
   }
   return absl::OkStatus();
 }

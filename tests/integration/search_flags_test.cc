@@ -51,6 +51,8 @@ TEST_F(SearchFlags, ThresholdsAreListedSetAndReported) {
 
 TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--policy=walk=3"}, "--policy: no threshold 'walk'; there are near_best, ");
+  ExpectRefused({"--policy=walks=1,walks=2"}, "--policy: 'walks' is set twice");
+  ExpectRefused({"--list_policy"}, "--list_policy takes no MODEL");
   ExpectRefused({"--policy=busy_share=2"}, "busy_share is a number from 0 to 1");
   ExpectRefused({"--without=walk"}, "--without: no proposer 'walk'; there are data_parallel, ");
   ExpectRefused({"--plan=expert"}, "--plan=expert: there are data_parallel, zero3");

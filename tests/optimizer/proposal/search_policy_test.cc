@@ -63,6 +63,7 @@ TEST(SearchPolicy, ErrorsNameTheSettingAndWhatThereIs) {
   EXPECT_THAT(ErrorOf("walks=1.5"), HasSubstr("'walks=1.5': walks is an integer from 0 to "));
   EXPECT_THAT(ErrorOf("walks"), HasSubstr("'walks': walks is an integer"));
   EXPECT_THAT(ErrorOf("walks=9=9"), HasSubstr("'walks=9=9': walks is an integer"));
+  EXPECT_THAT(ErrorOf("walks=1,near_best=2,walks=1"), HasSubstr("'walks' is set twice"));
   EXPECT_THAT(ErrorOf("near_best=0.9"), HasSubstr("near_best is a number from 1 to "));
   EXPECT_THAT(ErrorOf("near_best=nan"), HasSubstr("near_best is a number from 1 to "));
   EXPECT_THAT(ErrorOf("busy_share=-1"), HasSubstr("busy_share is a number from 0 to 1"));
