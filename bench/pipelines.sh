@@ -14,12 +14,12 @@ value() { grep -m1 "\"$1\":" "$out/json" | sed 's/.*: *//; s/,$//'; }
 # row STAGES MICRO_BATCHES CHUNKS STEPS
 row() {
   "$build/bin/isomer-optimize" zoo:bert_large --batch_size=128 --machine=dgx_h100 --nodes=1 \
-    --devices_per_node=8 --plan=pipeline --stages="$1x$3" --micro_batches="$2" \
+    --devices_per_node=8 --plan=grid --pipeline="$1x$3" --micro_batch_size=$((128 * $1 / 8 / $2)) \
     --steps_between_flushes="$4" --out="$out/plan" --json="$out/json" >/dev/null 2>"$out/err" ||
     { cat "$out/err" >&2; exit 1; }
   "$build/bin/isomer-verify" plan "$out/plan" >/dev/null
   awk "BEGIN { printf \"| $1 | $2 | $3 | $4 | %.1f %% | %.1f %% | %.1f ms | %.1f GiB |\n\",
-       100 * $(value bubble_share), 100 * $(value idle_share), $(value predicted_step_us) / 1000,
+       100 * $(sed -n '/"pipeline": {/,/}/p' "$out/json" | grep bubble_share | sed 's/.*: *//; s/,$//'), 100 * $(value idle_share), $(value predicted_step_us) / 1000,
        $(value predicted_peak_bytes) / 2^30 }"
 }
 

@@ -18,9 +18,11 @@
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
+#include "models/unfused_attention.h"
 #include "models/zoo/listing.h"
 #include "optimizer/bound/exhaustive.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/proposal/launch_settings.h"
 #include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/report/explanation.h"
@@ -29,9 +31,9 @@
 #include "optimizer/report/timeline_svg.h"
 #include "optimizer/search/enough_devices.h"
 #include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/substitution/search_cache.h"
 #include "optimizer/walk/mcmc.h"
-#include "pcg/profile/model_statistics.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/data_path.h"
@@ -62,6 +64,8 @@ ABSL_FLAG(
     std::string, precision, "float32",
     "what the plan computes in: float32, bfloat16 or float16; what is trained, the masters of "
     "weights, stays float32");
+ABSL_FLAG(std::string, attention, "flash",
+          "flash, fused kernels that keep no scores; or unfused, which writes and reads them");
 ABSL_FLAG(std::string, gradient_precision, "float32",
           "in what gradients of weights are summed over devices: float32, or what --precision says "
           "(half the bytes)");
@@ -80,13 +84,32 @@ ABSL_FLAG(std::string, search, "hierarchical",
           "which proves the optimum of small networks");
 ABSL_FLAG(std::string, constraints, "",
           "a file of what the plan must keep: splits of tensors, devices of operators");
-ABSL_FLAG(std::string, plan, "",
-          "a baseline instead of a search: data_parallel, zero3, megatron, published or pipeline");
 ABSL_FLAG(
-    std::string, stages, "2",
-    "of --plan=pipeline; the devices of a stage share out the batch. 4x2: four stages with two "
-    "chunks of the model each (interleaved 1F1B)");
-ABSL_FLAG(int64_t, micro_batches, 4, "of --plan=pipeline");
+    std::string, plan, "",
+    "a baseline instead of a search: data_parallel, zero3, megatron, pipeline or published; or "
+    "grid, the parallel configuration of --tensor, --context, --expert and --pipeline");
+ABSL_FLAG(int64_t, tensor, 1,
+          "of --plan=grid: devices, next to each other, that share out products with weights, "
+          "attention by heads, and the sequence in between");
+ABSL_FLAG(int64_t, context, 1,
+          "of --plan=grid: devices that share out the sequence; attention gathers keys and values");
+ABSL_FLAG(int64_t, expert, 1,
+          "of --plan=grid: data-parallel devices that share out the experts of a mixture");
+ABSL_FLAG(
+    std::string, pipeline, "1",
+    "of --plan=grid: stages of equal work. 4x2: four stages with two chunks of the model each "
+    "(interleaved 1F1B)");
+ABSL_FLAG(int64_t, micro_batch_size, 0,
+          "of --plan=grid: samples of a micro-batch on a device; 0: of pipelines 1, else a step is "
+          "one micro-batch");
+ABSL_FLAG(
+    std::string, recompute, "none",
+    "of --plan=grid, what the backward pass computes again: none, selective (scores of unfused "
+    "attention, what was gathered, activation functions and norms) or full (all but the "
+    "borders of segments)");
+ABSL_FLAG(std::string, compare, "",
+          "a file with the configuration that you run, which is a baseline of the search: the "
+          "command line of Megatron-LM, or the settings of DeepSpeed (JSON) or torchtitan (TOML)");
 ABSL_FLAG(int32_t, steps_between_flushes, 1,
           "how often pipelines are drained; more than 1: weights of two versions (PipeDream-2BW), "
           "gradients are a step late, which is another training");
@@ -163,17 +186,75 @@ absl::Status SetGradientPrecision(OptimizeOptions* options) {
   return absl::OkStatus();
 }
 
-// --stages: "4", or "4x2" with chunks.
-absl::StatusOr<PipelineOptions> PipelineOfFlags() {
-  PipelineOptions pipeline{.micro_batches = absl::GetFlag(FLAGS_micro_batches)};
-  const std::string stages = absl::GetFlag(FLAGS_stages);
-  const std::vector<std::string> parts = absl::StrSplit(stages, 'x');
-  if (parts.size() > 2 || !absl::SimpleAtoi(parts[0], &pipeline.stages) ||
-      (parts.size() == 2 && !absl::SimpleAtoi(parts[1], &pipeline.chunks))) {
+// --pipeline: "4", or "4x2" with chunks.
+absl::Status ParseStages(const std::string& text, GridRequest* grid) {
+  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  if (parts.size() > 2 || !absl::SimpleAtoi(parts[0], &grid->stages) ||
+      (parts.size() == 2 && !absl::SimpleAtoi(parts[1], &grid->chunks))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--stages=", stages, ": a number is expected, or two, as in 4x2"));
+        absl::StrCat("--pipeline=", text, ": a number is expected, or two, as in 4x2"));
   }
-  return pipeline;
+  return absl::OkStatus();
+}
+
+// The user's own configuration, for a search to beat.
+absl::Status AddCompared(const Model& model, OptimizeOptions* options) {
+  const std::string path = absl::GetFlag(FLAGS_compare);
+  if (path.empty()) return absl::OkStatus();
+  if (!options->plan.empty()) {
+    return RefuseFlags({"compare"},
+                       absl::StrCat("is for a search, and not for --plan=", options->plan));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  ISOMER_ASSIGN_OR_RETURN(const LaunchSettings launch, ParseLaunchSettings(contents, path));
+  const int64_t batch = BatchSize(model.graph);
+  if (launch.global_batch_size.has_value() && *launch.global_batch_size != batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its global batch is ", *launch.global_batch_size, ", the model's ",
+                     batch, " (--batch_size=", *launch.global_batch_size, ")"));
+  }
+  if (launch.precision.has_value() && *launch.precision != options->precision) {
+    const std::string name(PrecisionName(*launch.precision));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": it computes in ", name,
+                                                   ", and --precision is ",
+                                                   PrecisionName(options->precision)));
+  }
+  if (!launch.ignored.empty()) {
+    constexpr size_t kShown = 5;
+    const std::vector<std::string> shown(
+        launch.ignored.begin(), launch.ignored.begin() + std::min(kShown, launch.ignored.size()));
+    std::fprintf(stderr,
+                 "note: %s: %zu settings of %s that no plan depends on are left out: %s%s\n",
+                 path.c_str(), launch.ignored.size(), launch.framework.c_str(),
+                 absl::StrJoin(shown, ", ").c_str(), launch.ignored.size() > kShown ? ", .." : "");
+  }
+  options->grid = launch.grid;
+  options->grid_name = path.substr(path.rfind('/') + 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<GridRequest>> GridOfFlags(const OptimizeOptions& options) {
+  if (options.plan != kGrid) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlags({"tensor", "context", "expert", "pipeline", "micro_batch_size", "recompute"},
+                    "is for --plan=grid"));
+    return std::nullopt;
+  }
+  GridRequest grid{.degrees = {.tensor = absl::GetFlag(FLAGS_tensor),
+                               .context = absl::GetFlag(FLAGS_context),
+                               .expert = absl::GetFlag(FLAGS_expert)},
+                   .micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size)};
+  ISOMER_RETURN_IF_ERROR(ParseStages(absl::GetFlag(FLAGS_pipeline), &grid));
+  if (!options.training) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"recompute"}, "is for --mode=training"));
+  }
+  const auto recomputation = ParseRecomputeMode(absl::GetFlag(FLAGS_recompute));
+  if (!recomputation.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--recompute: ", recomputation.status().message()));
+  }
+  grid.recomputation = *recomputation;
+  return grid;
 }
 
 absl::StatusOr<SearchPolicy> PolicyOfFlags() {
@@ -201,6 +282,11 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     ISOMER_ASSIGN_OR_RETURN(options.constraints, LoadConstraints(constraints));
   }
   options.training = mode == "training";
+  const std::string attention = absl::GetFlag(FLAGS_attention);
+  if (attention != "flash" && attention != "unfused") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--attention=", attention, ": there are flash and unfused"));
+  }
   if (options.training && !absl::GetFlag(FLAGS_export_onnx).empty()) {
     return absl::InvalidArgumentError("--export_onnx is for --mode=inference");
   }
@@ -227,7 +313,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   if (bucket_bytes >= 0) options.update.bucket_bytes = bucket_bytes;
   if (bucket_bytes < -1) return absl::InvalidArgumentError("--bucket_bytes must be at least -1");
   options.plan = absl::GetFlag(FLAGS_plan);
-  const auto plans = {kDataParallel, kZero3, kMegatron, kPublished, kPipeline};
+  const auto plans = {kDataParallel, kZero3, kMegatron, kPipeline, kPublished, kGrid};
   if (!options.plan.empty() && std::find(plans.begin(), plans.end(), options.plan) == plans.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--plan=", options.plan, ": there are ", absl::StrJoin(plans, ", ")));
@@ -256,7 +342,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     options.without.insert((*proposer)->name);
   }
   ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOfFlags());
-  ISOMER_ASSIGN_OR_RETURN(options.pipeline, PipelineOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(options.grid, GridOfFlags(options));
   options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);
   const absl::Status flushes = CheckStepsBetweenFlushes(options.steps_between_flushes);
   if (!flushes.ok()) {
@@ -335,6 +421,13 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
   const bool is_guess = loss == "auto" && model.loss.empty() && !absl::StartsWith(spec, "zoo:");
   const DataType stated = StatedPrecision(model);
   if (training) ISOMER_RETURN_IF_ERROR(AttachLoss(&model, loss, of));
+  if (absl::GetFlag(FLAGS_attention) == "unfused") {
+    ISOMER_ASSIGN_OR_RETURN(const int taken_apart, TakeAttentionApart(&model));
+    if (taken_apart == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--attention=unfused: ", model.name, " has no attention"));
+    }
+  }
   if (training && stated != DataType::kFloat32) {
     const std::string name(PrecisionName(stated));
     std::fprintf(stderr,
@@ -410,20 +503,6 @@ absl::StatusOr<Machine> MachineOfFlags() {
   return machine;
 }
 
-// Of what the devices could compute in a step if they multiplied matrices all the time, the share
-// that the model's own products are, recomputation not counted (Chowdhery et al. 2022, appendix B,
-// with the rate that is reached instead of the one that is advertised).
-double ShareOfRate(const Plan& plan, const Machine& machine) {
-  const double flops = StatisticsOf(plan.model.graph).product_flops;
-  if (flops == 0) return 0;
-  double rate = 0;
-  for (int64_t device = 0; device < machine.num_devices(); ++device) {
-    rate += machine.kind(device).FlopsPerUs(plan.precision);
-  }
-  const int passes = plan.mode == "training" ? 3 : 1;
-  return passes * flops / (rate * plan.predicted_step_us);
-}
-
 absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
   const bool of_machine = !absl::GetFlag(FLAGS_machine).empty();
   if (arguments.size() + (of_machine ? 1 : 0) != 1) {
@@ -465,6 +544,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(OptimizeOptions options, OptionsOfFlags());
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
+  ISOMER_RETURN_IF_ERROR(AddCompared(model, &options));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
   Profile profile;
   const std::string profile_path = absl::GetFlag(FLAGS_profile);
@@ -478,14 +558,20 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
-  options.equal = [](const ConcreteSide& source, const ConcreteSide& target,
-                     const InputNumbers& numbers) {
-    std::set<std::string> lemmas;
-    return EqualSides(source, target, &lemmas, numbers).ok();
-  };
+  // Calls of unfused attention would be found to be attention.
+  if (absl::GetFlag(FLAGS_attention) == "flash") {
+    options.equal = [](const ConcreteSide& source, const ConcreteSide& target,
+                       const InputNumbers& numbers) {
+      std::set<std::string> lemmas;
+      return EqualSides(source, target, &lemmas, numbers).ok();
+    };
+  }
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
   if (const std::string& note = result.searches.cache_note; !note.empty()) {
     std::fprintf(stderr, "%s\n", note.c_str());
+  }
+  if (!result.misfit.empty()) {
+    std::fprintf(stderr, "note: %s, which is split by less\n", result.misfit.c_str());
   }
   ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
   std::fputs(report.text.c_str(), stdout);
@@ -493,9 +579,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
   }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
-  Json& summary = report.json;
-  summary["share_of_rate"] = ShareOfRate(result.plan, cost.machine());
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
   if (result.fits) return kExitDone;
   std::optional<int64_t> enough;
   if (options.plan.empty() && absl::GetFlag(FLAGS_constraints).empty() &&

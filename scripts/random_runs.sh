@@ -90,13 +90,17 @@ draw_plan() {
     esac
     return
   fi
-  pick data_parallel zero3 megatron published pipeline pipeline
+  pick data_parallel zero3 megatron published pipeline grid grid
   # What the update drawn before contradicts is refused, as it should be; but not here.
   [[ $picked == zero3 && ($mode == inference || ${options[*]} != *--update=@(auto|sharded_weights)*) ]] && picked=data_parallel
   options+=("--plan=$picked")
-  if [[ $picked == pipeline ]]; then
-    pick 1 2 2 4 2x2 && options+=("--stages=$picked")
-    pick 1 2 4 8 && options+=("--micro_batches=$picked")
+  if [[ $picked == grid ]]; then
+    pick 1 1 2 4 && options+=("--tensor=$picked")
+    pick 1 1 1 2 && options+=("--context=$picked")
+    pick 1 1 1 2 && options+=("--expert=$picked")
+    pick 1 2 2 4 2x2 && options+=("--pipeline=$picked")
+    pick 0 1 1 2 && options+=("--micro_batch_size=$picked")
+    [[ $mode == training ]] && pick none none selective full && options+=("--recompute=$picked")
     pick 1 1 1 2 && [[ $mode == training && $picked != 1 ]] && options+=("--steps_between_flushes=$picked")
   fi
 }

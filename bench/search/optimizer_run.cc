@@ -26,7 +26,7 @@ absl::StatusOr<Outcome> OptimizerRunner::Run(const OptimizerJob& job, double lim
   command.insert(command.end(), job.flags.begin(), job.flags.end());
   Outcome outcome;
   ISOMER_ASSIGN_OR_RETURN(outcome.run, RunChild(command, limit_s));
-  if (outcome.found()) {
+  if (outcome.has_plan()) {
     ISOMER_ASSIGN_OR_RETURN(outcome.summary, Summary::Read(json));
   }
   return outcome;

@@ -24,8 +24,9 @@ struct OptimizerJob {
 struct Outcome {
   ChildRun run;
   Summary summary;  // empty unless a plan was found
-  // The program ended by itself and found a plan that fits.
+  // The program ended by itself and found a plan that fits; a plan, whether it fits or not.
   bool found() const { return run.exit_code == 0; }
+  bool has_plan() const { return run.exit_code == 0 || run.exit_code == 1; }
 };
 
 class OptimizerRunner {

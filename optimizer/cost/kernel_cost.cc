@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "optimizer/cost/product_efficiency.h"
 
 namespace isomer {
 
@@ -38,11 +39,27 @@ KernelCost::KernelCost(const Profile* profile) : profile_(profile) {
 
 namespace {
 
+// What takes as long as this at the rate of large products.
+double EffectiveFlops(const Operator& op, absl::Span<const TensorType> operands,
+                      const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind) {
+  if (const auto factor = AttentionFactor(kind, op, operands, !wanted.empty())) {
+    return *factor * work.flops;
+  }
+  if (kind.multiprocessors == 0) return work.flops;
+  double flops = work.flops;
+  for (const ProductShape& product : ProductsOf(op, operands, wanted)) {
+    flops += product.flops() * (1 / ProductEfficiency(kind, product) - 1);
+  }
+  return flops;
+}
+
 // Each matrix product is a kernel of its own.
-TaskTime RooflineTime(const Operator& op, const std::vector<bool>& wanted, const Work& work,
+TaskTime RooflineTime(const Operator& op, absl::Span<const TensorType> operands,
+                      const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind,
                       const Roofline& roofline) {
   const bool two_kernels = wanted.size() >= 2 && wanted[0] && wanted[1] && GradientsAreProducts(op);
-  return {roofline.Us(work.flops, static_cast<double>(work.bytes)) +
+  return {roofline.Us(EffectiveFlops(op, operands, wanted, work, kind),
+                      static_cast<double>(work.bytes)) +
               (two_kernels ? roofline.launch_us : 0),
           TimeOrigin::kRoofline};
 }
@@ -51,8 +68,8 @@ TaskTime RooflineTime(const Operator& op, const std::vector<bool>& wanted, const
 
 TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> operands,
                               const std::vector<bool>& wanted, const Work& work,
-                              const Roofline& roofline) const {
-  if (profile_ == nullptr) return RooflineTime(op, wanted, work, roofline);
+                              const DeviceKind& kind, const Roofline& roofline) const {
+  if (profile_ == nullptr) return RooflineTime(op, operands, wanted, work, kind, roofline);
   if (const KernelTime* measured = profile_->Find(op, operands, wanted)) {
     return {measured->median_us + profile_->task_overhead_us, TimeOrigin::kMeasured};
   }
@@ -67,7 +84,7 @@ TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> o
     }
   }
   if (at->second >= 0) return {at->second, TimeOrigin::kCalibrated};
-  return RooflineTime(op, wanted, work, roofline);
+  return RooflineTime(op, operands, wanted, work, kind, roofline);
 }
 
 TaskTime KernelCost::ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const {

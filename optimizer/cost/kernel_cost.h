@@ -47,7 +47,7 @@ class KernelCost {
   // One task of a call on operands of these types; if `wanted` is not empty, of the gradients of
   // those operands.
   TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
-                    const std::vector<bool>& wanted, const Work& work,
+                    const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind,
                     const Roofline& roofline) const;
   // A task of kind fill, accumulate, local or update; `bytes` as Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const;

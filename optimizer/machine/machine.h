@@ -37,8 +37,14 @@ struct DeviceKind {
   std::string name;
   double flops_per_us = 0;                     // float32 matrix products, as achieved
   std::map<DataType, double> flops_per_us_of;  // other data types, where they differ
-  double memory_bytes_per_us = 0;
+  double memory_bytes_per_us = 0;              // as achieved
   int64_t memory_bytes = 0;
+  double peak_fraction = 1;  // of the advertised rates, in the rates above
+  // Of a GPU: that take tiles of products (product_efficiency.h); 0: all products are as fast.
+  int64_t multiprocessors = 0;
+  // Of the products' rate, what fused attention reaches with heads of 128, forward and backward; 0:
+  // it is as fast as products, and skips nothing.
+  double attention_fraction = 0, attention_backward_fraction = 0;
   double launch_us = 0;
   double host_bytes_per_us = 0;  // to or from host memory; 0: host memory is not used
 

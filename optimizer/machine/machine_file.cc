@@ -44,7 +44,24 @@ absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
     ISOMER_RETURN_IF_ERROR(Positive(place, "peak_tflops", rate.peak_tflops()));
     kind.flops_per_us_of[*dtype] = rate.peak_tflops() * 1e6 * fraction;
   }
-  kind.memory_bytes_per_us = device.memory_gb_per_s() * 1e3;
+  kind.peak_fraction = fraction;
+  const double memory_fraction = device.memory_fraction() == 0 ? 1 : device.memory_fraction();
+  kind.memory_bytes_per_us = device.memory_gb_per_s() * 1e3 * memory_fraction;
+  kind.multiprocessors = device.multiprocessors();
+  kind.attention_fraction = device.attention_fraction();
+  kind.attention_backward_fraction = device.attention_backward_fraction();
+  for (const auto& [field, value] : std::initializer_list<std::pair<const char*, double>>{
+           {"memory_fraction", memory_fraction},
+           {"attention_fraction", kind.attention_fraction},
+           {"attention_backward_fraction", kind.attention_backward_fraction}}) {
+    if (value >= 0 && value <= 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", field, " is in (0,1]"));
+  }
+  constexpr int64_t kMostMultiprocessors = 1 << 16;
+  if (kind.multiprocessors < 0 || kind.multiprocessors > kMostMultiprocessors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": multiprocessors is 0 to ", kMostMultiprocessors));
+  }
   kind.memory_bytes = static_cast<int64_t>(device.memory_gib() * (int64_t{1} << 30));
   kind.launch_us = device.launch_us();
   if (!(device.host_gb_per_s() >= 0) || !std::isfinite(device.host_gb_per_s())) {

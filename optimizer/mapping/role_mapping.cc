@@ -75,9 +75,11 @@ class RoleMapper {
       auto choice = MakeChoice(space, wish.axes, tables_.options().first_device + wish.start);
       if (!choice.ok()) continue;
       if (wish.model >= 0) roles[wish.model] = DimRole::kModel;
+      if (wish.expert >= 0) roles[wish.expert] = DimRole::kExpert;
       // A dim that could not be split is unsplit again after this call.
       for (size_t v = 0; v < roles.size(); ++v) {
-        if (roles[v] == DimRole::kModel && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
+        const bool is_set = roles[v] == DimRole::kModel || roles[v] == DimRole::kExpert;
+        if (is_set && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
       }
       return Chosen{*std::move(choice), std::move(roles)};
     }

@@ -17,12 +17,13 @@
 
 namespace isomer {
 
-// A choice by its axes; devices left over are idle. `model`: the iteration dim split by tensor
-// parallelism, which later calls are told; -1: none.
+// A choice by its axes; devices left over are idle. `model` and `expert`: the iteration dims split
+// by tensor and expert parallelism, which later calls are told; -1: none.
 struct ShardingPreference {
   std::vector<Axis> axes;
   int64_t start = 0;  // relative to the first device
   int model = -1;
+  int expert = -1;
 };
 
 struct CallToMap {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/search_context.h"
 #include "pcg/support/status_macros.h"
 
@@ -56,17 +56,23 @@ absl::StatusOr<Prediction> PredictBaseline(const std::string& name, int entry,
   return prediction;
 }
 
-absl::Status EnterPipeline(SearchContext* context, Submachine*) {
+// The configuration that a user asks for.
+absl::Status EnterGrid(SearchContext* context, Submachine*) {
   const OptimizeOptions& options = context->options;
   context->tables.set_options(context->BaseOptions());
-  ISOMER_ASSIGN_OR_RETURN(Plan plan, PipelinePlan(context->model, options.training,
-                                                  options.pipeline, &context->tables));
-  context->SetOptions(&plan);
-  if (options.pipeline.stages > 1) {
-    plan.update.steps_between_flushes = options.steps_between_flushes;
-  }
-  ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[kPipeline],
-                          context->contest.Consider(std::move(plan), kPipeline));
+  ISOMER_ASSIGN_OR_RETURN(ParallelConfig config,
+                          ConfigOf(*options.grid, context->model, context->devices));
+  if (!options.grid->update.has_value()) config.update = options.update.method;
+  if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
+  absl::StatusOr<GridPlan> made =
+      PlanOfConfig(context->model, options.training, config, &context->tables);
+  if (absl::IsNotFound(made.status())) return absl::InvalidArgumentError(made.status().message());
+  ISOMER_RETURN_IF_ERROR(made.status());
+  context->SetOptions(&made->plan);
+  config.SetOptions(&made->plan);
+  context->baselines.misfit = made->misfit;
+  ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],
+                          context->contest.Consider(std::move(made->plan), options.grid_name));
   return absl::OkStatus();
 }
 
@@ -115,11 +121,12 @@ constinit const Proposer kPublishedProposer = {
     kPublished, "published plans of networks like this one", Proposer::When::kFirst,
     IsWanted<kPublished>, Enter<kPublished>};
 
-constinit const Proposer kPipelineProposer = {
-    kPipeline, "stages of equal work, where --plan=pipeline asks for them", Proposer::When::kFirst,
+constinit const Proposer kGridProposer = {
+    kGrid, "the parallel configuration that --plan=grid or --compare asks for",
+    Proposer::When::kFirst,
     [](const SearchContext& context, const Submachine&) {
-      return context.options.plan == kPipeline;
+      return context.options.grid.has_value();
     },
-    EnterPipeline};
+    EnterGrid};
 
 }  // namespace isomer

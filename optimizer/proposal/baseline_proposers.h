@@ -16,7 +16,7 @@ namespace isomer {
 
 // Each baseline proposes by a row of its own.
 extern const Proposer kDataParallelProposer, kZero3Proposer, kMegatronProposer, kPublishedProposer,
-    kPipelineProposer;
+    kGridProposer;
 
 // Begins to predict the one of that name, unless it does not suit the model. `on`: refinement there
 // may begin with it; null: nowhere.

@@ -4,11 +4,10 @@
 //   zero3          as data_parallel, but weights, too, are kept in parts, one on each device, and
 //                  gathered before use (Rajbhandari et al., "ZeRO", 2020, stage 3; FSDP). Training
 //                  only; the plan's UpdateMethod is kShardedWeights.
-//   megatron       Megatron-LM (Shoeybi et al. 2019), with the sequence parallelism of Korthikanti
-//                  et al. 2022: over the innermost devices, matrix products with weights alternate
-//                  between column and row parallel (attention by heads); what lies between a
-//                  row-parallel product and the next column-parallel one is split in the sequence.
-//                  Data parallel over the others.
+//   megatron       tensor parallel over the innermost devices (grid_mapping.h), data parallel over
+//                  the others.
+//   pipeline       stages of equal work, data parallel within a stage; of the parallel
+//                  configurations (grid_search.h), the best of that kind.
 //   published      what experts did by hand for such models (published_plans.h).
 //   single_device  everything on device 0: what the other devices must beat.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_BASELINES_H_
@@ -16,7 +15,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/cost_tables.h"
@@ -27,6 +25,7 @@ namespace isomer {
 inline constexpr char kDataParallel[] = "data_parallel";
 inline constexpr char kZero3[] = "zero3";
 inline constexpr char kMegatron[] = "megatron";
+inline constexpr char kPipeline[] = "pipeline";
 inline constexpr char kPublished[] = "published";
 inline constexpr char kSingleDevice[] = "single_device";
 
@@ -35,11 +34,6 @@ inline constexpr char kSingleDevice[] = "single_device";
 // that a row-parallel one follows; published, see there).
 absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& graph,
                                         CostTables* tables);
-
-// Over the devices, and micro-batches, of the tables' options. Errors: as of megatron, unless
-// `tensor_degree` is 1, which is data parallelism.
-absl::StatusOr<MappedModel> MapTensorParallel(const Graph& graph, int64_t tensor_degree,
-                                              CostTables* tables);
 
 }  // namespace isomer
 

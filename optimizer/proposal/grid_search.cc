@@ -7,7 +7,7 @@
 
 #include "optimizer/proposal/baseline_proposers.h"
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
 #include "pcg/support/status_macros.h"
 
@@ -38,7 +38,6 @@ class GridSearch {
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
     ISOMER_RETURN_IF_ERROR(DrainAfterEachStep());
-    ISOMER_RETURN_IF_ERROR(Interleave());
     tables_.set_options(base_);
     return absl::OkStatus();
   }
@@ -53,17 +52,20 @@ class GridSearch {
   };
 
   static const char* BaselineOf(const ParallelConfig& config) {
-    return config.tensor_degree > 1 ? kMegatron : config.stages > 1 ? kPipeline : kDataParallel;
+    return config.degrees.tensor > 1 ? kMegatron : config.stages > 1 ? kPipeline : kDataParallel;
   }
 
+  // Of many micro-batches some are simulated (Simulation::period).
   int64_t CallsOf(const ParallelConfig& config) const {
-    return graph_.num_nodes() * config.micro_batches;
+    constexpr int64_t kPeriods = 3;
+    return graph_.num_nodes() *
+           std::min(config.micro_batches, kPeriods * std::max<int64_t>(config.stages, 4));
   }
 
   bool IsWorthALook(const ConfigEstimate& estimate) const {
     const ParallelConfig& config = estimate.config;
     // Data parallelism as it is.
-    if (config.tensor_degree == 1 && config.micro_batches == 1 && !config.recomputes) return false;
+    if (config == ParallelConfig{.devices = config.devices, .update = config.update}) return false;
     if (!options_.plan.empty() && options_.plan != BaselineOf(config)) return false;
     if (estimate.step_us > policy_.grid_time_slack * contest_.step_us()) return false;
     if (contest_.fits() && static_cast<double>(estimate.peak_bytes) >
@@ -84,7 +86,10 @@ class GridSearch {
     const bool searches = options_.search != nullptr && config.micro_batches > 1;
     std::optional<Pipeline> by_hand, found;
     if (!options_.restricted) {
-      ISOMER_ASSIGN_OR_RETURN(by_hand, MapByHand(config));
+      absl::StatusOr<Pipeline> mapped = MapByHand(config);
+      if (absl::IsNotFound(mapped.status())) return absl::OkStatus();
+      ISOMER_RETURN_IF_ERROR(mapped.status());
+      by_hand = *std::move(mapped);
       if (searches) options_.prefetch(by_hand->mapped, config);
     }
     if (searches) {
@@ -132,50 +137,9 @@ class GridSearch {
     return OnAllStages(config, best_->on_one_stage, best_->origin);
   }
 
-  absl::Status Interleave() {
-    if (!best_.has_value() || !options_.grids.bound_stages.empty()) return absl::OkStatus();
-    while (!deadline_.Reached().has_value() && PromisesMoreChunks()) {
-      ParallelConfig config = best_->config;
-      const int64_t chunks = config.chunks *= 2;
-      ISOMER_ASSIGN_OR_RETURN(Pipeline next, BestIn(config));
-      if (MayHaveTwiceTheChunks(config)) {
-        ParallelConfig behind = config;
-        behind.chunks *= 2;
-        ISOMER_ASSIGN_OR_RETURN(const Pipeline after_next, BestIn(behind));
-        options_.prefetch(after_next.mapped, behind);
-      }
-      Enter(std::move(next)).status().IgnoreError();
-      if (best_->config.chunks < chunks) break;  // It is no better.
-    }
-    return absl::OkStatus();
-  }
-
-  // As calls and micro-batches go.
-  bool MayHaveTwiceTheChunks(const ParallelConfig& config) const {
-    const int64_t chunks = 2 * config.chunks, stages = config.stages, n = config.micro_batches;
-    const auto calls = static_cast<int64_t>(best_->mapped.choices.size());
-    if (n % stages != 0 || chunks * stages > calls) return false;
-    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
-    return config.steps_between_flushes == 1 ||
-           2 * (stages - 1) + (chunks - 1) * stages <= n * chunks;
-  }
-
-  // Whether the pipeline would be the best plan if twice as many chunks halved its bubble, and took
-  // nothing; and can be.
-  bool PromisesMoreChunks() const {
-    const ParallelConfig& config = best_->config;
-    if (!MayHaveTwiceTheChunks(config)) return false;
-    const auto slots =
-        static_cast<double>(config.micro_batches * config.chunks * config.steps_between_flushes);
-    const auto stages = static_cast<double>(config.stages);
-    const double bubble = (stages - 1) / (slots + stages);
-    return (1 - bubble / 2) * best_->prediction.step_us < contest_.step_us();
-  }
-
   absl::StatusOr<Pipeline> MapByHand(const ParallelConfig& config) {
     tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
-    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand,
-                            MapTensorParallel(graph_, config.tensor_degree, &tables_));
+    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand, MapGrid(graph_, config.degrees, &tables_));
     return OnAllStages(config, std::move(by_hand), BaselineOf(config));
   }
 
@@ -203,10 +167,14 @@ class GridSearch {
           StagesOfCalls(mapped, config.stages, options_.grids.bound_stages);
       if (stages.empty()) break;
       const ConfigEstimate estimate = EstimateGrid(
-          config, options_.grids, base_, BordersOf(found.graph, mapped.compute), mapped, stages);
+          config, options_.grids, base_,
+          KeptCalls(config.recomputation, found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
-      return OnAllStages(config, std::move(found), kFound);
+      absl::StatusOr<Pipeline> pipeline = OnAllStages(config, std::move(found), kFound);
+      if (absl::IsNotFound(pipeline.status())) break;
+      ISOMER_RETURN_IF_ERROR(pipeline.status());
+      return *std::move(pipeline);
     }
     return std::nullopt;
   }
@@ -231,7 +199,9 @@ bool MayHelp(const SearchContext& context, const Submachine& on) {
   if (context.IsBoundToStages()) return on.is_whole;
   if (!context.OnPartsToo()) return false;
   if (!on.is_whole) return context.degrees_help;
-  return (context.Searches() || context.options.plan == kMegatron) && context.DevicesWait();
+  return (context.Searches() || context.options.plan == kMegatron ||
+          context.options.plan == kPipeline) &&
+         context.DevicesWait();
 }
 
 // Whether the devices of a stage are mapped by the search.

@@ -3,9 +3,7 @@
 // There are hundreds of configurations and few can be simulated: estimates order them
 // (parallel_config.h). The first of them are mapped by hand; for those with micro-batches the
 // search also maps the devices of one stage, with a price on memory until the estimate fits. Both
-// are derived and simulated. The best of them that has a pipeline is then interleaved: two chunks
-// of the model on each stage, then twice as many as long as that is faster. What more transfers
-// cost is not in the estimates.
+// are derived and simulated.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_SEARCH_H_
 
@@ -29,7 +27,7 @@ extern const Proposer kGrids;
 
 struct GridSearchOptions {
   GridOptions grids;
-  std::string plan;  // only grids that are this baseline's (baselines.h, pipeline_plan.h), or ""
+  std::string plan;  // only grids that are this baseline's (baselines.h), or ""
   // Maps a model onto the devices of a stage, or null: by hand only. `restricted`: calls are, so
   // that mappings by hand are none.
   std::function<absl::StatusOr<MappedModel>(const CostOptions&)> search;

@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 
-#include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/update_choice.h"
 #include "optimizer/sharding/batch_dims.h"
@@ -225,7 +225,7 @@ absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted, Searc
   }
   context->tables.set_options(OptionsOfStage(config, options, /*by_hand=*/true));
   ISOMER_ASSIGN_OR_RETURN(const MappedModel by_hand,
-                          MapTensorParallel(graph, config.tensor_degree, &context->tables));
+                          MapGrid(graph, config.degrees, &context->tables));
   return context->PlanOf(by_hand);
 }
 

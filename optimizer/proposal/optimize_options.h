@@ -3,12 +3,13 @@
 #define ISOMER_OPTIMIZER_PROPOSAL_OPTIMIZE_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "optimizer/bound/lower_bound.h"
 #include "optimizer/canonical/canonical_form.h"
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
@@ -30,8 +31,11 @@ struct OptimizeOptions {
   int32_t steps_between_flushes = 1;
   // Larger buckets of gradients than `update` says where they are faster.
   bool choose_buckets = false;
-  std::string plan;          // a baseline's name, or empty: search
-  PipelineOptions pipeline;  // of the baseline of that name
+  std::string plan;  // a baseline's name, kGrid, or empty: search
+  // A user's own configuration, which is a baseline by the name `grid_name`; with plan = kGrid it
+  // is the plan.
+  std::optional<GridRequest> grid;
+  std::string grid_name = kGrid;
   SearchOptions search;
   int threads = 0;             // that predict plans; 0: all cores. The plan does not depend on it
   bool whole_machine = false;  // no pipelines, and no plans that leave devices idle

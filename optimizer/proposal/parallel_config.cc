@@ -1,17 +1,15 @@
 #include "optimizer/proposal/parallel_config.h"
 
 #include <algorithm>
-#include <bit>
+#include <map>
 #include <numeric>
-#include <set>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/choice_pricer.h"
-#include "optimizer/proposal/baselines.h"
 #include "optimizer/sharding/batch_dims.h"
-#include "optimizer/simulator/segments.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -59,28 +57,17 @@ void AddWeights(const ParallelConfig& config, const CostOptions& cost, const Cal
 double ExposedUs(const ParallelConfig& config, const GridOptions& options, const StageLoad& stage) {
   const double all_us = stage.synchronisation_us;
   const UpdateMethodTraits& traits = TraitsOf(config.update);
-  if (traits.spreads == UpdateMethodTraits::Times::kPass && config.tensor_degree > 1) return all_us;
+  if (traits.spreads == UpdateMethodTraits::Times::kPass && config.degrees.tensor > 1)
+    return all_us;
   const bool of_each = traits.sums == UpdateMethodTraits::Times::kMicroBatch;
   const double passes = of_each ? 1 : 1 / static_cast<double>(config.micro_batches);
   return std::max(options.policy.exposed_synchronisation * all_us,
                   all_us - kBackwardShare * stage.us * passes);
 }
 
-// All that is worth computing again, as if every result were kept: what borders are depends little
-// on it.
-std::vector<NodeId> SegmentsOf(const Graph& graph) {
-  std::vector<NodeResults> results(graph.num_nodes());
-  for (int i = 0; i < graph.num_nodes(); ++i) {
-    if (IsLeaf(graph.node({i}).op.kind()) || IsParallel(graph.node({i}).op.kind())) continue;
-    NodeResults& made = results[i];
-    for (const TensorType& type : graph.node({i}).outputs) made.bytes += type.LocalBytes();
-    made.kept_bytes = made.bytes;
-    made.us = static_cast<double>(made.bytes);
-  }
-  const auto levels = LevelsOfRecomputation(SegmentsToRecompute(graph, results), 1);
-  return levels.empty() ? std::vector<NodeId>() : levels.back();
-}
-
+// Mappings by hand hardly depend on how many devices share out the batch and on stages: they are
+// made for one share of it, in as many micro-batches of a size as that is, and their times shared
+// out afterwards.
 class Enumerator {
  public:
   Enumerator(const Graph& graph, const GridOptions& options, CostTables* tables)
@@ -88,18 +75,20 @@ class Enumerator {
         options_(options),
         tables_(*tables),
         base_(tables->options()),
-        batch_(BatchSize(graph)) {}
+        batch_(BatchSize(graph)),
+        kept_(options.may_recompute ? 3 : 1) {}
 
   absl::StatusOr<std::vector<ConfigEstimate>> Run() {
     const bool pipelines =
         !MixesSamples(graph_) && AnalyzeCompute(graph_, base_.training).nodes.size() > 1;
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
-    for (int64_t tensor = 1; tensor <= node; tensor *= 2) {
-      if (node % tensor != 0) break;
-      for (int64_t stages : StagesToTry()) {
-        if (options_.devices % (stages * tensor) != 0) continue;
-        if (stages > 1 && !pipelines) break;
-        ISOMER_RETURN_IF_ERROR(AddMicroBatches(tensor, stages, pipelines));
+    for (int64_t tensor : DivisorsOf(node)) {
+      if (LeastStages() == 1) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(tensor));
+      for (int64_t size = 1; pipelines && size <= options_.policy.grid_micro_batch_size;
+           size *= 2) {
+        if (batch_ % size == 0 && batch_ > size) {
+          ISOMER_RETURN_IF_ERROR(AddMicroBatches(tensor, size));
+        }
       }
     }
     tables_.set_options(base_);
@@ -107,66 +96,142 @@ class Enumerator {
   }
 
  private:
-  // Powers of two, and what is the least for calls that are bound.
-  std::set<int64_t> StagesToTry() const {
-    int64_t least = 1;
-    for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
-    std::set<int64_t> stages = {least};
-    for (int64_t s = 1; s <= options_.policy.grid_stages; s *= 2) {
-      if (s > least) stages.insert(s);
+  // A mapping, and its cuts into so many chunks.
+  struct Mapped {
+    MappedEstimate estimate;
+    std::map<int64_t, std::vector<int>> cuts;
+  };
+
+  static std::vector<int64_t> DivisorsOf(int64_t number) {
+    std::vector<int64_t> divisors;
+    for (int64_t d = 1; d <= number; ++d) {
+      if (number % d == 0) divisors.push_back(d);
     }
-    return stages;
+    return divisors;
   }
 
-  // The counts of micro-batches that are worth a look: as few as fill the pipeline, and more.
-  absl::Status AddMicroBatches(int64_t tensor, int64_t stages, bool pipelines) {
-    const int64_t data = options_.devices / (stages * tensor);
-    const int64_t most = std::min(options_.policy.grid_micro_batches,
-                                  options_.policy.micro_batches_per_stage * stages);
-    const auto fewest = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(stages)));
-    for (int64_t n = fewest; n <= most; n *= 2) {
-      const bool divides = batch_ % (data * n) == 0;
-      // Without micro-batches calls of a smaller batch leave devices idle, which may be best.
-      if (!divides && n > 1) break;
-      ISOMER_RETURN_IF_ERROR(Add({options_.devices, stages, n, tensor}));
-      if (!pipelines) break;
-    }
+  int64_t LeastStages() const {
+    int64_t least = 1;
+    for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
+    return least;
+  }
+
+  // Calls of a smaller batch leave devices idle, which may be best.
+  absl::Status AddWithoutMicroBatches(int64_t tensor) {
+    const ParallelConfig config = {.devices = options_.devices, .degrees = {.tensor = tensor}};
+    std::optional<Mapped> mapped;
+    ISOMER_ASSIGN_OR_RETURN(mapped, Map(config));
+    if (mapped.has_value()) AddVariants(config, mapped->estimate, CutInto(1, &*mapped));
     return absl::OkStatus();
   }
 
-  absl::Status Add(const ParallelConfig& config) {
-    tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
-    auto mapped = MapTensorParallel(graph_, config.tensor_degree, &tables_);
-    if (absl::IsNotFound(mapped.status())) return absl::OkStatus();
-    ISOMER_RETURN_IF_ERROR(mapped.status());
-    ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, &tables_));
-    if (config.stages > static_cast<int64_t>(estimate.calls.size())) return absl::OkStatus();
-    const std::vector<int> stages = StagesOfCalls(estimate, config.stages, options_.bound_stages);
-    if (stages.empty()) return absl::OkStatus();
-    if (borders_.empty()) borders_ = BordersOf(graph_, estimate.compute);
-    std::vector<UpdateMethod> updates = {options_.update};
-    if (options_.choose_update) {
-      updates = ZeroMethods(config.micro_batches);
-      updates.insert(updates.begin(), UpdateMethod::kAllReduce);
-    }
-    for (UpdateMethod update : updates) {
-      for (bool recomputes : {false, true}) {
-        if (recomputes && !options_.may_recompute) continue;
-        ParallelConfig variant = config;
-        variant.update = update;
-        variant.recomputes = recomputes;
-        AddEstimate(variant, estimate, stages);
-        if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
-        variant.steps_between_flushes = options_.steps_between_flushes;
-        AddEstimate(variant, estimate, stages);
+  // Of all stages and chunks, of micro-batches of so many samples on a device.
+  absl::Status AddMicroBatches(int64_t tensor, int64_t size) {
+    const ParallelConfig one_share = {
+        .devices = tensor, .micro_batches = batch_ / size, .degrees = {.tensor = tensor}};
+    std::optional<Mapped> mapped;
+    const int64_t least = LeastStages(), devices = options_.devices / tensor;
+    for (int64_t stages : DivisorsOf(devices)) {
+      const int64_t data = devices / stages, n = batch_ / size / data;
+      if (stages < least || stages > options_.policy.grid_stages) continue;
+      if (batch_ % (size * data) != 0 || n < std::max<int64_t>(2, stages)) continue;
+      if (n > std::min(options_.policy.grid_micro_batches,
+                       options_.policy.micro_batches_per_stage * stages)) {
+        continue;
+      }
+      if (!mapped.has_value()) {
+        ISOMER_ASSIGN_OR_RETURN(mapped, Map(one_share));
+        if (!mapped.has_value()) return absl::OkStatus();
+      }
+      const MappedEstimate estimate = SharedOut(mapped->estimate, tensor, data);
+      for (int64_t chunks = 1; chunks <= options_.policy.grid_chunks; ++chunks) {
+        const bool may_interleave = stages > 1 && n % stages == 0 && options_.bound_stages.empty();
+        if (chunks > 1 && !may_interleave) break;
+        if (stages * chunks > static_cast<int64_t>(estimate.calls.size())) break;
+        const ParallelConfig config = {.devices = options_.devices,
+                                       .stages = stages,
+                                       .micro_batches = n,
+                                       .degrees = {.tensor = tensor},
+                                       .chunks = chunks};
+        const std::vector<int>& cut = CutInto(stages * chunks, &*mapped);
+        if (chunks == 1 || LeadsThroughChunks(estimate, cut)) AddVariants(config, estimate, cut);
       }
     }
     return absl::OkStatus();
   }
 
+  // Absent: the model has no such mapping.
+  absl::StatusOr<std::optional<Mapped>> Map(const ParallelConfig& config) {
+    tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
+    auto mapped = MapGrid(graph_, config.degrees, &tables_);
+    if (absl::IsNotFound(mapped.status())) return std::nullopt;
+    ISOMER_RETURN_IF_ERROR(mapped.status());
+    Mapped result;
+    ISOMER_ASSIGN_OR_RETURN(result.estimate, EstimateMapped(*mapped, &tables_));
+    for (size_t mode = 0; mode < kept_.size(); ++mode) {
+      if (!kept_[mode].empty()) continue;
+      kept_[mode] = KeptCalls(static_cast<RecomputeMode>(mode), graph_, result.estimate.compute);
+    }
+    return result;
+  }
+
+  // `one`: of one share of the batch, which has all of it; for `data` of them.
+  MappedEstimate SharedOut(const MappedEstimate& one, int64_t tensor, int64_t data) const {
+    MappedEstimate estimate = one;
+    // Of sums of gradients, by their rate in large buckets.
+    constexpr int64_t kBucketBytes = int64_t{25} << 20;
+    const double us_per_byte = tables_.cost().CollectiveUs(Collective::kAllReduce, kBucketBytes,
+                                                           DeviceGroup{0, tensor, data}) /
+                               static_cast<double>(kBucketBytes);
+    const int64_t gradient = BytesOfWeight(base_, DataType::kFloat32).gradient;
+    const auto shares = static_cast<double>(data);
+    for (CallEstimate& call : estimate.calls) {
+      call.us /= shares;
+      call.gather_us /= shares;
+      call.copies *= data;
+      call.synchronisation_us += us_per_byte * static_cast<double>(call.weights * gradient);
+    }
+    return estimate;
+  }
+
+  // Empty: bound calls do not suit.
+  const std::vector<int>& CutInto(int64_t chunks, Mapped* mapped) const {
+    const auto [cut, added] = mapped->cuts.try_emplace(chunks);
+    if (added) cut->second = StagesOfCalls(mapped->estimate, chunks, options_.bound_stages);
+    return cut->second;
+  }
+
+  void AddVariants(const ParallelConfig& config, const MappedEstimate& estimate,
+                   const std::vector<int>& cut) {
+    if (cut.empty()) return;
+    std::vector<UpdateMethod> updates = {options_.update};
+    if (options_.choose_update && config.data_degree() > 1) {
+      updates = ZeroMethods(config.micro_batches);
+      updates.insert(updates.begin(), UpdateMethod::kAllReduce);
+    }
+    for (UpdateMethod update : updates) {
+      for (size_t mode = 0; mode < kept_.size(); ++mode) {
+        ParallelConfig variant = config;
+        variant.update = update;
+        variant.recomputation = static_cast<RecomputeMode>(mode);
+        AddEstimate(variant, estimate, cut);
+        if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
+        variant.steps_between_flushes = options_.steps_between_flushes;
+        AddEstimate(variant, estimate, cut);
+      }
+    }
+  }
+
   void AddEstimate(const ParallelConfig& config, const MappedEstimate& estimate,
-                   const std::vector<int>& stages) {
-    estimates_.push_back(EstimateGrid(config, options_, base_, borders_, estimate, stages));
+                   const std::vector<int>& cut) {
+    // 1F1B of two versions of weights has no more than a step's micro-batches under way.
+    const int64_t stages = config.stages, chunks = config.chunks;
+    if (config.steps_between_flushes > 1 && chunks > 1 &&
+        2 * (stages - 1) + (chunks - 1) * stages > config.micro_batches * chunks) {
+      return;
+    }
+    const auto mode = static_cast<size_t>(config.recomputation);
+    estimates_.push_back(EstimateGrid(config, options_, base_, kept_[mode], estimate, cut));
   }
 
   const Graph& graph_;
@@ -174,37 +239,36 @@ class Enumerator {
   CostTables& tables_;
   const CostOptions base_;
   const int64_t batch_;
-  std::vector<bool> borders_;
+  std::vector<std::vector<bool>> kept_;  // by RecomputeMode
   std::vector<ConfigEstimate> estimates_;
 };
 
 }  // namespace
 
-std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute) {
-  std::vector<bool> between(graph.num_nodes(), false);
-  for (NodeId id : SegmentsOf(graph)) between[id.value] = true;
-  std::vector<bool> borders;
-  for (const auto& node : compute.nodes) borders.push_back(!between[node.id.value]);
-  return borders;
-}
-
 ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostOptions& cost, const std::vector<bool>& borders,
+                            const CostOptions& cost, const std::vector<bool>& kept,
                             const MappedEstimate& mapped, absl::Span<const int> chunk_of_call) {
   std::vector<StageLoad> stages(config.stages);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
     StageLoad& stage = stages[chunk_of_call[i] % config.stages];
-    stage.us += call.us * (config.recomputes ? 1 + kForwardShare : 1);
+    const bool is_full = config.recomputation == RecomputeMode::kFull;
+    stage.us += call.us * (is_full || !kept[i] ? 1 + kForwardShare : 1);
     AddWeights(config, cost, call, &stage);
-    if (!config.recomputes) {
-      stage.kept_bytes += call.kept_bytes;
+    if (config.recomputation == RecomputeMode::kNone) {
+      stage.kept_bytes += call.kept_bytes + call.gathered_bytes;
       continue;
     }
-    segment_bytes += call.kept_bytes;
+    if (!is_full) {
+      stage.us += call.gather_us;
+      if (kept[i]) stage.kept_bytes += call.kept_bytes;
+      stage.again_bytes = std::max(stage.again_bytes, call.kept_bytes + call.gathered_bytes);
+      continue;
+    }
+    segment_bytes += call.kept_bytes + call.gathered_bytes;
     stage.again_bytes = std::max(stage.again_bytes, segment_bytes);
-    if (!borders[i]) continue;
+    if (!kept[i]) continue;
     stage.kept_bytes += call.output_bytes;
     segment_bytes = 0;
   }
@@ -224,38 +288,48 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
-  result.step_us = n * slowest +
-                   (sum - slowest) / static_cast<double>(v * config.steps_between_flushes) +
-                   synchronisation;
+  if (config.stages > 1) {
+    // There and back, on each border of chunks; on a device beside what it computes.
+    const double of_borders = 2 * options.message_us * static_cast<double>(config.num_chunks());
+    slowest = std::max(slowest, of_borders / static_cast<double>(config.stages));
+    synchronisation += of_borders;
+  }
+  result.step_us =
+      n * slowest +
+      std::max(0.0, sum - slowest) / static_cast<double>(v * config.steps_between_flushes) +
+      synchronisation;
   return result;
 }
 
 bool ParallelConfig::MapsLike(const ParallelConfig& other) const {
-  return std::tie(devices, stages, micro_batches, tensor_degree, chunks) ==
-         std::tie(other.devices, other.stages, other.micro_batches, other.tensor_degree,
-                  other.chunks);
+  return std::tie(devices, stages, micro_batches, degrees, chunks) ==
+         std::tie(other.devices, other.stages, other.micro_batches, other.degrees, other.chunks);
 }
 
 void ParallelConfig::SetOptions(Plan* plan) const {
   plan->update.method = update;
   plan->update.steps_between_flushes = steps_between_flushes;
   // Gradients that are not summed over micro-batches make room at once.
-  plan->update.immediate |=
-      micro_batches == 1 && (recomputes || update != UpdateMethod::kAllReduce);
-  if (recomputes) plan->recomputed = SegmentsOf(plan->graph);
+  plan->update.immediate |= micro_batches == 1 && (recomputation != RecomputeMode::kNone ||
+                                                   update != UpdateMethod::kAllReduce);
+  plan->recomputed = RecomputedNodes(recomputation, plan->graph);
 }
 
 std::string ParallelConfig::ToString() const {
   std::string text;
-  if (tensor_degree > 1) absl::StrAppend(&text, "tensor ", tensor_degree, " x ");
+  if (degrees.tensor > 1) absl::StrAppend(&text, "tensor ", degrees.tensor, " x ");
+  if (degrees.context > 1) absl::StrAppend(&text, "context ", degrees.context, " x ");
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
   if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");
-  absl::StrAppend(&text, "data ", devices / stages / tensor_degree);
+  absl::StrAppend(&text, "data ", data_degree());
+  if (degrees.expert > 1) absl::StrAppend(&text, " (expert ", degrees.expert, ")");
   if (micro_batches > 1) absl::StrAppend(&text, ", ", micro_batches, " micro-batches");
   if (update != UpdateMethod::kAllReduce) {
     absl::StrAppend(&text, ", ", UpdateMethodName(update));
   }
-  if (recomputes) absl::StrAppend(&text, ", recomputation");
+  if (recomputation != RecomputeMode::kNone) {
+    absl::StrAppend(&text, ", ", RecomputeModeName(recomputation), " recomputation");
+  }
   if (steps_between_flushes > 1) {
     absl::StrAppend(&text, ", drained after ", steps_between_flushes, " steps");
   }
@@ -275,8 +349,13 @@ absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
                                                            const GridOptions& options,
                                                            int64_t memory_bytes,
                                                            CostTables* tables) {
+  GridOptions with_messages = options;
+  const CostModel& cost = tables->cost();
+  if (options.devices > 1) {
+    with_messages.message_us = cost.SendUs(1, 0, static_cast<int32_t>(options.devices / 2));
+  }
   ISOMER_ASSIGN_OR_RETURN(std::vector<ConfigEstimate> estimates,
-                          Enumerator(graph, options, tables).Run());
+                          Enumerator(graph, with_messages, tables).Run());
   const auto worse = [&](const ConfigEstimate& e) {
     const bool fits = e.peak_bytes <= memory_bytes;
     return std::pair(!fits, fits ? e.step_us : static_cast<double>(e.peak_bytes));
@@ -296,6 +375,12 @@ absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& b
       StagesOfCalls(estimate, std::min(config.num_chunks(), calls), bound);
   if (chunks.empty()) {
     return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
+  }
+  if (config.chunks > 1 && !LeadsThroughChunks(estimate, chunks)) {
+    return absl::NotFoundError(absl::StrCat(
+        "--pipeline=", config.stages, "x", config.chunks, ": cut into ", config.num_chunks(),
+        " chunks, results of one pass over the next, and chunks "
+        "cannot take turns"));
   }
   MoveToStages(estimate, chunks, config.stages, config.stage_devices(), mapped);
   return absl::OkStatus();

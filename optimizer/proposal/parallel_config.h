@@ -4,11 +4,12 @@
 // A configuration says how many devices are used, in how many pipeline stages, and in how many
 // micro-batches a step is cut. The search then maps the model onto the devices of one stage, and
 // every call moves to its stage (stages.h). There are too many configurations to search each: an
-// estimate orders them, from the tables' costs of a mapping by hand (MapTensorParallel, of every
+// estimate orders them, from the tables' costs of a mapping by hand (grid_mapping.h, of every
 // tensor degree up to a node: the calls' times and memory hardly depend on more).
 //
 //   step    = n max t_s + (sum over stages of t_s - max t_s) / (v u) + what the backward pass of
-//             the last micro-batch leaves of the synchronisation,
+//             the last micro-batch leaves of the synchronisation + the latencies of messages while
+//             the pipeline fills,
 //             t_s: a micro-batch on stage s, forward and backward (1F1B,
 //             pcg/schedule/order/pipeline.h); v: chunks of the model on each stage; u: steps
 //             between flushes
@@ -29,6 +30,8 @@
 #include "absl/types/span.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/grid_mapping.h"
+#include "optimizer/proposal/recompute.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/stages.h"
 #include "pcg/ir/plan.h"
@@ -38,19 +41,20 @@ namespace isomer {
 struct ParallelConfig {
   int64_t devices = 1;  // the first of the machine
   int64_t stages = 1, micro_batches = 1;
-  int64_t tensor_degree = 1;  // of the mapping by hand
+  GridDegrees degrees = {};  // of the mapping by hand
   UpdateMethod update = UpdateMethod::kAllReduce;
-  bool recomputes = false;
+  RecomputeMode recomputation = RecomputeMode::kNone;
   int64_t chunks = 1;                 // of the model on each stage: interleaved 1F1B
   int32_t steps_between_flushes = 1;  // UpdateOptions
 
   int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }
+  int64_t data_degree() const { return stage_devices() / (degrees.tensor * degrees.context); }
   // Whether the calls go to the same devices at the same moments.
   bool MapsLike(const ParallelConfig& other) const;
   // What a configuration says of a plan beyond where its calls run.
   void SetOptions(Plan* plan) const;
-  // "tensor 8 x pipeline 16 x data 8, 64 micro-batches, sharded, recomputation".
+  // "tensor 8 x pipeline 16 x data 8, 64 micro-batches, sharded, full recomputation".
   std::string ToString() const;
   friend bool operator==(const ParallelConfig&, const ParallelConfig&) = default;
 };
@@ -69,16 +73,14 @@ struct GridOptions {
   bool choose_update = false;         // all-reduces and each stage of ZeRO instead
   int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain
   bool may_recompute = false;
+  double message_us = 0;          // of a small one from stage to stage
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
 };
 
-// Per call: whether what it makes is kept where segments are computed again.
-std::vector<bool> BordersOf(const Graph& graph, const ComputeGraph& compute);
-
-// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `borders`: of its
-// graph (BordersOf); `chunk_of_call`: as it is cut (StagesOfCalls).
+// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `kept`: its calls
+// whose results are (KeptCalls); `chunk_of_call`: as it is cut (StagesOfCalls).
 ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostOptions& cost, const std::vector<bool>& borders,
+                            const CostOptions& cost, const std::vector<bool>& kept,
                             const MappedEstimate& estimate, absl::Span<const int> chunk_of_call);
 
 // Of every configuration that suits the model (the batch divides into data parallelism times
@@ -95,7 +97,7 @@ absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
 CostOptions OptionsOfStage(const ParallelConfig& config, CostOptions options, bool by_hand = false);
 
 // A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice. Errors:
-// bound calls do not suit so many stages.
+// NotFound, bound calls do not suit so many stages, or results of a chunk pass over the next.
 absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& bound,
                               CostTables* tables, MappedModel* mapped);
 

@@ -27,7 +27,7 @@ constexpr const Proposer* kProposers[] = {
     &kZero3Proposer,
     &kMegatronProposer,
     &kPublishedProposer,
-    &kPipelineProposer,
+    &kGridProposer,
     &kAlgebraFirst,
     &kParts,
     &kJointSearch,

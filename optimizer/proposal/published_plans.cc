@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "optimizer/mapping/role_mapping.h"
+#include "optimizer/proposal/expert_calls.h"
+#include "optimizer/proposal/grid_mapping.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -65,44 +68,9 @@ class Survey {
   int64_t weight_bytes_ = 0;
 };
 
-bool IsExpertProduct(const Graph& graph, const Node& node) {
-  if (node.op.kind() != OpKind::kMatMul) return false;
-  const Node& weight = graph.node(node.inputs[1].node);
-  return weight.op.kind() == OpKind::kWeight && weight.outputs[0].rank() >= 3;
-}
-
 absl::StatusOr<MappedModel> MapMixture(const Graph& graph, CostTables* tables) {
-  // Calls between the products of one expert: those that lead from one to the next without a
-  // product with anything else.
-  const std::vector<std::vector<Graph::Use>> users = graph.Users();
-  std::vector<bool> leads_to_product(graph.num_nodes(), false);
-  const std::vector<NodeId> order = graph.TopologicalOrder();
-  for (auto id = order.rbegin(); id != order.rend(); ++id) {
-    for (const Graph::Use& use : users[id->value]) {
-      const Node& user = graph.node(use.user);
-      const bool is_product = user.op.kind() == OpKind::kMatMul || IsLayout(user.op.kind());
-      if (is_product ? IsExpertProduct(graph, user) : leads_to_product[use.user.value]) {
-        leads_to_product[id->value] = true;
-      }
-    }
-  }
-  const PreferencesOfCall preferences = [&](const CallToMap& call) {
-    std::vector<ShardingPreference> preferred;
-    const Declaration& d = call.declaration();
-    int experts = call.DimOf(DimRole::kModel);
-    const bool is_product = IsExpertProduct(graph, graph.node(call.id));
-    if (is_product) experts = d.LeadOfOperandDim(1, 0);
-    if (experts >= 0 && (is_product || leads_to_product[call.id.value])) {
-      const int64_t degree = call.DegreeFor(experts, call.devices);
-      const int batch = call.DimOf(DimRole::kBatch);
-      preferred.push_back(
-          {{{experts, degree}, {batch, call.DegreeFor(batch, call.devices / degree)}}, 0, experts});
-      preferred.push_back({{{experts, degree}}, 0, experts});
-    }
-    call.AddDataParallel(&preferred);
-    return preferred;
-  };
-  return MapByRoles(graph, preferences, /*by_place=*/true, tables);
+  const int64_t experts = ExpertCalls(graph).num_experts();
+  return MapGrid(graph, {.expert = std::gcd(experts, tables->num_devices())}, tables);
 }
 
 absl::StatusOr<MappedModel> MapTables(const Graph& graph, const Survey& survey,

@@ -52,6 +52,7 @@ struct Baselines {
   Prediction single_device;
   std::vector<std::string> ignoring;                 // that do not keep the constraints
   std::vector<std::pair<std::string, int>> entered;  // and not predicted yet
+  std::string misfit;                                // of the user's own configuration (GridPlan)
 };
 
 // Asked for each mapping that is considered, for weights that calls arrange (transpose, join): each

@@ -52,13 +52,15 @@ struct SearchPolicy {
   // Grids of degrees.
   double busy_share = 0.9;
   int64_t mapped_grids = 4;
-  int64_t grid_calls = 60000;
-  int64_t calls_of_one_grid = 400000;
+  int64_t grid_calls = 1200000;
+  int64_t calls_of_one_grid = 1500000;
   double grid_time_slack = 1.5;
   double grid_memory_slack = 1.25;
   double other_grid_slack = 1.15;
   int64_t grid_stages = 64;
   int64_t grid_micro_batches = 512;
+  int64_t grid_micro_batch_size = 8;
+  int64_t grid_chunks = 8;
   int64_t micro_batches_per_stage = 16;
   double exposed_synchronisation = 0.25;
 

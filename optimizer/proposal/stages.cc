@@ -136,7 +136,9 @@ class Estimator {
           kept[operand.producer][operand.output] = true;
         } else if (read.emplace(operand.producer, operand.output, tables_.Intern({as_read}))
                        .second) {
-          result_.calls[i].kept_bytes += BytesOf(as_read.type);
+          result_.calls[i].gathered_bytes += BytesOf(as_read.type);
+          result_.calls[i].gather_us +=
+              tables_.EdgeUs(tables_.Intern({made}), tables_.Intern({as_read}), false).at(0, 0);
         }
       }
     }
@@ -217,6 +219,17 @@ std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
   std::vector<int> stage_of_call(count);
   for (size_t i = 0; i < count; ++i) stage_of_call[order[i]] = in_order[i];
   return stage_of_call;
+}
+
+bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call) {
+  const auto& nodes = estimate.compute.nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const auto& operand : nodes[i].operands) {
+      if (operand.producer < 0) continue;
+      if (chunk_of_call[i] - chunk_of_call[operand.producer] > 1) return false;
+    }
+  }
+  return true;
 }
 
 void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,

@@ -26,7 +26,11 @@ struct CallEstimate {
   int64_t fixed_bytes = 0;        // stored, not trained
   int64_t copies = 1;             // devices that hold the same shard of its weights
   int64_t kept_bytes = 0;         // for the backward pass, of one micro-batch
-  int64_t output_bytes = 0;       // of one micro-batch
+  // Of operands that are placed otherwise than they were made, as they are read, which are kept,
+  // too; and what gathering them again takes, of all micro-batches.
+  int64_t gathered_bytes = 0;
+  double gather_us = 0;
+  int64_t output_bytes = 0;  // of one micro-batch
 };
 
 struct MappedEstimate {
@@ -45,6 +49,10 @@ using BoundStages = std::map<NodeId, int64_t>;
 // of them empty, do not suit. REQUIRES: stages >= 1, and not more than calls.
 std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
                                const BoundStages& bound = {});
+
+// Whether every result is read in the chunk that makes it or in the next: chunks of a stage take
+// turns only if none is passed over.
+bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call);
 
 // Moves every call to the devices of its stage, one of `stages` of `stage_devices` each. A stage
 // may have several chunks of the model (interleaved 1F1B, pcg/schedule/order/pipeline.h): those

@@ -50,6 +50,7 @@ class Explainer {
     }
     explanation_.critical_path = CriticalPath(simulation_.tasks, simulation_.timeline);
     for (const CriticalTask& critical : explanation_.critical_path) CountCritical(critical);
+    ShareOutStep();
     TakeOneStep();
     explanation_.bound = Bound();
     return std::move(explanation_);
@@ -59,16 +60,79 @@ class Explainer {
   void CountTask(int32_t t) {
     const Task& task = schedule_.tasks[t];
     const bool communicates = IsCommunication(task.kind);
+    const double times = simulation_.Times(task.moment);
     for (int32_t device : task.devices) {
       (communicates ? explanation_.device_communication_us
-                    : explanation_.device_compute_us)[device] += DurationUs(simulation_, t);
+                    : explanation_.device_compute_us)[device] += times * DurationUs(simulation_, t);
     }
-    AddTraffic(cost_, schedule_, task, &traffic_);
+    if (times == 1) return AddTraffic(cost_, schedule_, task, &traffic_);
+    Traffic traffic;
+    AddTraffic(cost_, schedule_, task, &traffic);
+    for (const auto& [link, bytes] : traffic) traffic_[link] += times * bytes;
+  }
+
+  // By device: what it computes, in time, and when it communicates beside.
+  void ShareOutStep() {
+    struct Busy {
+      std::vector<int32_t> computes, communicates;
+    };
+    std::map<int32_t, Busy> devices;
+    for (int32_t device : explanation_.devices) devices[device];
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (simulation_.tasks.duration(t) == 0) continue;
+      for (int32_t device : task.devices) {
+        const auto busy = devices.find(device);
+        if (busy == devices.end()) continue;
+        (IsCommunication(task.kind) ? busy->second.communicates : busy->second.computes)
+            .push_back(t);
+      }
+    }
+    StepShares& shares = explanation_.shares;
+    const double part = 1 / static_cast<double>(devices.size());
+    for (auto& [device, busy] : devices) {
+      shares.compute_us += part * explanation_.device_compute_us[device];
+      const auto by_start = [&](int32_t a, int32_t b) {
+        return simulation_.timeline.start[a] < simulation_.timeline.start[b];
+      };
+      std::stable_sort(busy.computes.begin(), busy.computes.end(), by_start);
+      std::stable_sort(busy.communicates.begin(), busy.communicates.end(), by_start);
+      AddExposed(busy.computes, busy.communicates, part);
+    }
+    shares.idle_us = std::max(
+        0.0, simulation_.step_us * schedule_.num_steps() - shares.compute_us - shares.exposed_us());
+  }
+
+  // Both lists by start; tasks that compute do not overlap.
+  void AddExposed(const std::vector<int32_t>& computes, const std::vector<int32_t>& communicates,
+                  double part) {
+    const Timeline& timeline = simulation_.timeline;
+    size_t next = 0;
+    Picoseconds counted = 0;  // until here
+    for (int32_t t : communicates) {
+      Picoseconds at = std::max(counted, timeline.start[t]), exposed = 0;
+      const Picoseconds end = timeline.end[t];
+      while (next < computes.size() && timeline.end[computes[next]] <= at) ++next;
+      for (size_t c = next; at < end; ++c) {
+        const bool is_last = c == computes.size();
+        const Picoseconds begin = is_last ? end : std::min(end, timeline.start[computes[c]]);
+        exposed += std::max<Picoseconds>(0, begin - at);
+        at = is_last ? end : std::max(at, timeline.end[computes[c]]);
+      }
+      counted = std::max(counted, end);
+      if (exposed == 0) continue;
+      const Task& task = schedule_.tasks[t];
+      explanation_.shares.exposed_communication_us[GroupOf(task)] +=
+          part * simulation_.Times(task.moment) * MicrosecondsOf(exposed);
+    }
   }
 
   void TakeOneStep() {
     const double part = 1.0 / schedule_.num_steps();
     Explanation& e = explanation_;
+    for (auto& [what, us] : e.shares.exposed_communication_us) us *= part;
+    e.shares.compute_us *= part;
+    e.shares.idle_us *= part;
     for (double* us : {&e.compute_us, &e.communication_us, &e.queued_us}) *us *= part;
     for (auto* all :
          {&e.device_compute_us, &e.device_communication_us, &e.link_bytes, &e.link_us}) {
@@ -174,6 +238,12 @@ std::vector<LinkId> BusyLinks(const Explanation& explanation) {
 
 }  // namespace
 
+double StepShares::exposed_us() const {
+  double us = 0;
+  for (const auto& [what, of_kind] : exposed_communication_us) us += of_kind;
+  return us;
+}
+
 Explanation Explain(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const Simulation& simulation) {
   return Explainer(cost, graph, schedule, simulation).Run();
@@ -256,10 +326,10 @@ absl::Status WriteTrace(const std::string& path, const Graph& graph, const Sched
     for (int32_t queue : simulation.tasks.queues(t)) {
       queues.insert(queue);
       const bool link = queue >= first_link;
-      Json event = TraceSpan(link ? devices : queue / 2, link ? queue - first_link : queue % 2,
-                             TaskLabel(graph, schedule.tasks[t]),
-                             MicrosecondsOf(simulation.timeline.start[t]),
-                             MicrosecondsOf(simulation.tasks.occupied(t, queue)));
+      Json event = TraceSpan(
+          link ? devices : queue / kMostQueues, link ? queue - first_link : queue % kMostQueues,
+          TaskLabel(graph, schedule.tasks[t]), MicrosecondsOf(simulation.timeline.start[t]),
+          MicrosecondsOf(simulation.tasks.occupied(t, queue)));
       event["cat"] = PhaseName(schedule.tasks[t].phase);
       events.Append(std::move(event));
     }
@@ -269,9 +339,9 @@ absl::Status WriteTrace(const std::string& path, const Graph& graph, const Sched
       const LinkId id = queue - first_link;
       events.Append(TraceRowName(devices, id, machine.LinkName(id)));
     } else {
-      events.Append(
-          TraceRowName(queue / 2, queue % 2, queue % 2 == 0 ? "compute" : "communication"));
-      events.Append(TraceProcessName(queue / 2, absl::StrCat("device ", queue / 2)));
+      const int32_t device = queue / kMostQueues, row = queue % kMostQueues;
+      events.Append(TraceRowName(device, row, QueueName(row)));
+      events.Append(TraceProcessName(device, absl::StrCat("device ", device)));
     }
   }
   events.Append(TraceProcessName(devices, "links"));

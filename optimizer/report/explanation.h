@@ -3,6 +3,7 @@
 #define ISOMER_OPTIMIZER_REPORT_EXPLANATION_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,19 @@
 
 namespace isomer {
 
+// A step of the average of the simulated devices: what is not computation.
+struct StepShares {
+  double compute_us = 0;
+  // While nothing is computed, by what is communicated ("all_gather of activations").
+  std::map<std::string, double> exposed_communication_us;
+  double idle_us = 0;  // the rest: bubbles, and waits for others
+
+  double exposed_us() const;
+};
+
 struct Explanation {
   std::vector<CriticalTask> critical_path;
+  StepShares shares;
   // Time on the critical path by kind of task, and the part of it that waited for a queue (of a
   // device or link) rather than a dependency.
   double compute_us = 0, communication_us = 0, queued_us = 0;

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "optimizer/machine/machine_units.h"
 #include "optimizer/report/machine_text.h"
+#include "optimizer/report/xml_text.h"
 
 namespace isomer {
 namespace {
@@ -20,11 +20,6 @@ constexpr double kBar = 22;                        // thickness
 constexpr double kLead = 14;                       // length of the lines between units and bar
 constexpr int64_t kMostDrawn = 8, kMostUnits = 4;  // drawn per level
 constexpr double kLetter = 6.6;                    // width, of 11 px
-
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(text,
-                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
 
 class Svg {
  public:
@@ -45,7 +40,7 @@ class Svg {
   void Text(double x, double y, const std::string& text, const char* anchor = "start",
             const std::string& more = "") {
     absl::StrAppendFormat(&body_, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>%s</text>\n", x,
-                          y, anchor, more, Escaped(text));
+                          y, anchor, more, XmlText(text));
   }
   std::string Document(double width, double height) const {
     return absl::StrFormat(

@@ -12,6 +12,7 @@
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/report_json.h"
+#include "optimizer/report/throughput.h"
 #include "optimizer/sharding/expansion.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -20,6 +21,8 @@
 
 namespace isomer {
 namespace {
+
+constexpr char kFromDevice[] = "from device ";
 
 // "layer12/query" -> "layer*/query".
 std::string FoldedName(const std::string& name) {
@@ -72,13 +75,14 @@ struct Row {
 
 // Per node: compute time per step on the device where it is longest.
 std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
-                                     const CostModel& cost) {
+                                     const Simulation& simulation, const CostModel& cost) {
   std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
   TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
     if (!IsOfKernel(task.kind)) continue;
     if (task.step > 0) continue;
-    per_device[task.node.value][task.devices[0]] += times.Of(task).us;
+    per_device[task.node.value][task.devices[0]] +=
+        simulation.Times(task.moment) * times.Of(task).us;
   }
   std::vector<double> us(graph.num_nodes(), 0);
   for (size_t i = 0; i < us.size(); ++i) {
@@ -106,10 +110,11 @@ bool IsWhole(const Node& node) {
   });
 }
 
-absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostModel& cost,
-                                      const RuleIndex& rules) {
+absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const Simulation& simulation,
+                                      const CostModel& cost, const RuleIndex& rules,
+                                      bool folds_stages) {
   const Graph& graph = lowered.mapped.graph;
-  const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, cost);
+  const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, simulation, cost);
   const std::vector<bool> of_data = OfData(graph);
   const int64_t devices = cost.machine().num_devices();
   std::vector<Row> rows;
@@ -127,6 +132,9 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostMode
       ISOMER_ASSIGN_OR_RETURN(const std::string why, WhyWhole(node.op, operands, devices, rules));
       absl::StrAppend(&split, ", ", why);
     }
+    // Stages of a pipeline do the same on other devices.
+    const size_t from = split.find(absl::StrCat(", ", kFromDevice));
+    if (folds_stages && from != std::string::npos) split.resize(from);
     const std::string what =
         absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
     const auto [it, added] = places.try_emplace({what, split}, rows.size());
@@ -137,10 +145,10 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const CostMode
   return rows;
 }
 
-std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost) {
+std::string CommunicationText(const LoweredPlan& lowered, const Simulation& simulation,
+                              const CostModel& cost) {
   struct Sum {
-    int64_t count = 0;
-    double us = 0;
+    double count = 0, us = 0;
   };
   std::map<std::string, Sum> sums;
   TaskTimes times(cost, lowered.mapped.graph, lowered.schedule);
@@ -148,13 +156,14 @@ std::string CommunicationText(const LoweredPlan& lowered, const CostModel& cost)
     if (!IsCommunication(task.kind) || task.step > 0) continue;
     Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
                                  lowered.schedule.GroupOf(task).size(), " devices")];
-    ++sum.count;
-    sum.us += times.Of(task).us;
+    const double times_each = simulation.Times(task.moment);
+    sum.count += times_each;
+    sum.us += times_each * times.Of(task).us;
   }
   std::string text;
   for (const auto& [what, sum] : sums) {
-    absl::StrAppendFormat(&text, "  %5d x %-44s %10.1f us each\n", sum.count, what,
-                          sum.us / static_cast<double>(sum.count));
+    absl::StrAppendFormat(&text, "  %5.0f x %-44s %10.1f us each\n", sum.count, what,
+                          sum.us / sum.count);
   }
   return text.empty() ? "  none\n" : text;
 }
@@ -266,7 +275,7 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
   if (copies > 1) {
     parts.push_back(absl::StrCat("copies ", PlaceText(copies, view.strides[copies_axis], machine)));
   }
-  if (view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
+  if (view.start != 0) parts.push_back(absl::StrCat(kFromDevice, view.start));
   return absl::StrJoin(parts, ", ");
 }
 
@@ -277,7 +286,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
   const RuleIndex index(rules);
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, cost, index));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, result.simulation, cost, index,
+                                                            result.pipeline.has_value()));
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                       cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
@@ -291,14 +301,23 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
                           row.us / static_cast<double>(row.count), row.split);
   }
-  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, cost));
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, result.simulation, cost));
   if (result.pipeline.has_value()) {
     absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
   }
-  if (result.simulation.devices < plan.num_devices) {
-    absl::StrAppend(&text, "\nSimulated on ", result.simulation.devices, " devices that stand for ",
-                    plan.num_devices, ".\n");
+  const Simulation& simulation = result.simulation;
+  if (simulation.devices < plan.num_devices) {
+    absl::StrAppend(&text, "\nSimulated on ", simulation.devices, " devices that stand for ",
+                    plan.num_devices);
+    if (simulation.simulated_micro_batches < simulation.micro_batches) {
+      absl::StrAppend(&text, ", in ", simulation.simulated_micro_batches,
+                      " micro-batches that stand for ", simulation.micro_batches);
+    }
+    text += ".\n";
   }
+  absl::StrAppend(
+      &text, "\n",
+      ThroughputText(ThroughputOf(plan, cost.machine()), explanation.shares, simulation.step_us));
   absl::StrAppend(&text, "\n", explanation.bound, "\n",
                   ExplanationText(explanation, cost.machine(), result.simulation.step_us));
   absl::StrAppend(&text, "\n", MemoryText(result.simulation.memory, lowered));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimizer/report/plan_facts.h"
+#include "optimizer/report/throughput.h"
 
 namespace isomer {
 namespace {
@@ -21,6 +22,23 @@ Json OriginsJson(const Simulation& simulation, const CostModel& cost) {
     entry["held_out_median_error"] = fit.median_error;
   }
   return json;
+}
+
+void ThroughputJson(const OptimizeResult& result, const Explanation& explanation,
+                    const Machine& machine, Json* json) {
+  const Throughput throughput = ThroughputOf(result.plan, machine);
+  (*json)["samples_per_s_per_device"] = throughput.samples_per_s;
+  (*json)["tokens_per_s_per_device"] = throughput.tokens_per_s;
+  (*json)["model_tflops_per_device"] = throughput.model_tflops;
+  (*json)["mfu"] = throughput.mfu;
+  (*json)["share_of_rate"] = throughput.share_of_rate;
+  const StepShares& shares = explanation.shares;
+  const double step_us = result.simulation.step_us;
+  (*json)["bubble_share"] = step_us > 0 ? shares.idle_us / step_us : 0;
+  (*json)["exposed_communication_us"] = Json::EmptyObject();
+  for (const auto& [what, us] : shares.exposed_communication_us) {
+    (*json)["exposed_communication_us"][what] = us;
+  }
 }
 
 Json PredictionJson(const Prediction& p) {
@@ -93,6 +111,7 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   json["fits"] = result.fits;
   json["predicted_step_us"] = plan.predicted_step_us;
   json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
+  ThroughputJson(result, explanation, cost.machine(), &json);
   for (int c = 0; c < kNumMemoryCategories; ++c) {
     json["memory"][MemoryCategoryName(static_cast<MemoryCategory>(c))] =
         result.simulation.memory.categories[c];

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "optimizer/report/explanation.h"
+#include "optimizer/report/xml_text.h"
 
 namespace isomer {
 namespace {
 
-constexpr double kLeft = 150, kTop = 58, kWidth = 1200, kRow = 15, kBar = 12, kGap = 6;
+constexpr double kLeft = 150, kTop = 58, kWidth = 1200, kRow = 15, kRowBar = 12, kDeviceGap = 6;
 constexpr int kMaxLinks = 24;
 
 struct Colour {
@@ -31,10 +31,6 @@ const Colour& ColourOf(const Task& task) {
   if (task.kind == TaskKind::kCompute) return kForward;
   if (task.kind == TaskKind::kComputeGradient) return kBackward;
   return task.phase == Phase::kUpdate ? kUpdate : kOther;
-}
-
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
 }
 
 // 1, 2 or 5 times a power of ten, about a tenth of `span`.
@@ -69,7 +65,7 @@ class TimelineDrawing {
     absl::StrAppend(&text, Header(), Axis(span));
     for (const auto& [queue, row] : rows_) {
       absl::StrAppendFormat(&text, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                            kLeft - 6, row.y + kBar - 2, Escaped(row.name));
+                            kLeft - 6, row.y + kRowBar - 2, XmlText(row.name));
     }
     absl::StrAppend(&text, Bars(false), Bars(true));
     return absl::StrCat(text, "</svg>\n");
@@ -89,13 +85,14 @@ class TimelineDrawing {
     }
     double y = kTop;
     for (int32_t d = 0; d < devices; ++d) {
-      for (int32_t queue : {ComputeQueue(d), CommunicationQueue(d)}) {
+      for (int32_t q = 0; q < kMostQueues; ++q) {
+        const int32_t queue = QueueOfDevice(d, q);
         if (!used[queue]) continue;
         rows_[queue] = {
-            y, absl::StrCat("device ", d, queue == ComputeQueue(d) ? " compute" : " comm")};
+            y, absl::StrCat("device ", d, " ", q == kCommunicationQueue ? "comm" : QueueName(q))};
         y += kRow;
       }
-      y += kGap;
+      y += kDeviceGap;
     }
     int links = 0;
     for (LinkId id = 0; id < machine_.num_links() && links < kMaxLinks; ++id) {
@@ -110,7 +107,7 @@ class TimelineDrawing {
   std::string Header() const {
     std::string text = absl::StrFormat(
         "<text x=\"%.0f\" y=\"16\" font-size=\"13\">%s: %s of %.1f us%s</text>\n", kLeft,
-        Escaped(machine_.ToString()),
+        XmlText(machine_.ToString()),
         schedule_.num_steps() == 1 ? "a step" : absl::StrCat(schedule_.num_steps(), " steps, each"),
         simulation_.step_us,
         static_cast<int64_t>(rows_.size()) < machine_.num_devices() ? " (some devices)" : "");
@@ -160,8 +157,9 @@ class TimelineDrawing {
           &text,
           "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.0f\" fill=\"%s\"%s>"
           "<title>%s</title></rect>\n",
-          bar.begin, rows_.at(queue).y, std::max(bar.end - bar.begin, 0.3), kBar, bar.colour->fill,
-          critical ? " stroke=\"black\" stroke-width=\"0.7\"" : "", Escaped(bar.name));
+          bar.begin, rows_.at(queue).y, std::max(bar.end - bar.begin, 0.3), kRowBar,
+          bar.colour->fill, critical ? " stroke=\"black\" stroke-width=\"0.7\"" : "",
+          XmlText(bar.name));
     };
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
       if (critical_[t] != critical || simulation_.tasks.duration(t) == 0) continue;

@@ -200,6 +200,7 @@ class Optimizer {
     result->baselines = run_.baselines.predictions;
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
+    result->misfit = run_.baselines.misfit;
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
     result->policy = run_.policy();

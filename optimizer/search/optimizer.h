@@ -13,8 +13,8 @@
 #include "optimizer/canonical/canonical_form.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/optimize_options.h"
-#include "optimizer/proposal/pipeline_plan.h"
 #include "optimizer/proposal/proposer_ledger.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
@@ -34,6 +34,7 @@ struct OptimizeResult {
   std::optional<PipelineSummary> pipeline;  // of `plan`
   Prediction single_device;                 // the unrewritten model on one device
   std::vector<std::string> ignoring;        // baselines that violate the constraints
+  std::string misfit;                       // of the user's own configuration (GridPlan)
   SearchRecord searches;
   ProposerLedger proposers;  // gain of each
   SearchPolicy policy;       // of this search

@@ -19,7 +19,8 @@ enum class DimRole : char {
   kNone,
   kBatch,
   kSequence,
-  kModel,  // set by the caller: split by
+  kModel,   // set by the caller: split by tensor parallelism
+  kExpert,  // set by the caller: split by expert parallelism
 };
 
 class DimRoles {

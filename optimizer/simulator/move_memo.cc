@@ -50,6 +50,7 @@ const std::vector<MoveTask>& MoveMemo::SynchronisationOf(int id) {
     task.devices.assign(place.devices.begin() + first, place.devices.begin() + first + copies);
     std::sort(task.devices.begin(), task.devices.end());
     task.bytes = place.sum_bytes;
+    task.of_weights = true;
     MoveTask move;
     move.duration = PicosecondsOf(TimeOfTask(cost_, Graph(), Schedule(), task).us);
     move.communicates = true;

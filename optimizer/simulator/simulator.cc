@@ -1,6 +1,7 @@
 #include "optimizer/simulator/simulator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -14,6 +15,16 @@
 
 namespace isomer {
 
+namespace {
+
+bool LeavesNode(const Machine& machine, absl::Span<const int32_t> devices) {
+  const int64_t node = machine.devices_per_node();
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](int32_t device) { return device / node != devices[0] / node; });
+}
+
+}  // namespace
+
 void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& task,
                   std::vector<int32_t>* queues) {
   if (IsOfHost(task.kind)) return;
@@ -21,10 +32,11 @@ void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& t
     queues->push_back(ComputeQueue(task.devices[0]));
     return;
   }
-  for (int32_t device : task.devices) {
-    queues->push_back(cost.machine().one_stream ? ComputeQueue(device)
-                                                : CommunicationQueue(device));
+  int32_t queue = QueueOf(task, NumQueuesOfDevice(cost.machine()));
+  if (queue == kWeightsQueue && !LeavesNode(cost.machine(), schedule.GroupOf(task))) {
+    queue = kCommunicationQueue;
   }
+  for (int32_t device : task.devices) queues->push_back(QueueOfDevice(device, queue));
   if (task.kind != TaskKind::kSendReceive) return;
   std::vector<int32_t> links;
   for (const auto& [read, write] : task.transfers) {
@@ -65,6 +77,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   std::vector<double> compute_us(schedule.programs.size(), 0), communication_us = compute_us;
   std::vector<int32_t> queues, deps;
   simulation.devices = schedule.num_represented();
+  simulation.micro_batches = simulation.simulated_micro_batches =
+      schedule.num_moments / schedule.num_steps();
   simulation.tasks = TaskList(LinkQueue(cost.machine(), 0));
   TaskTimes times(cost, graph, schedule);
   for (const Task& task : schedule.tasks) {
@@ -110,7 +124,7 @@ namespace {
 // Shards of all nodes and micro-batches in a simulation: the target, about a second; the limit,
 // some gigabytes; the limit where more than a few devices are simulated, some seconds, unless most
 // of them are micro-batches, which are copies.
-constexpr int64_t kMostShards = 300'000, kLimitOfShards = 1'500'000, kLimitOfSeconds = 600'000;
+constexpr int64_t kMostShards = 300'000, kLimitOfShards = 3'000'000, kLimitOfSeconds = 600'000;
 constexpr int64_t kFewDevices = 16;
 int64_t LimitOfShards(const Plan& plan, int64_t moments) {
   if (moments > 1) return kLimitOfShards;
@@ -125,26 +139,61 @@ bool IsRegular(const Machine& machine) {
 
 }  // namespace
 
-absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
-                                               int64_t most_devices) {
+namespace {
+
+// Devices that share calls, directly or not: the stages of a pipeline.
+int64_t NumGroupsOfDevices(const Plan& plan) {
+  std::vector<std::pair<int64_t, int64_t>> spans;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const MachineView& view = plan.views[id];
+    spans.emplace_back(view.start, LastDevice(view, plan.graph.node({id}).outputs[0]));
+  }
+  std::sort(spans.begin(), spans.end());
+  int64_t groups = 0, last = -1;
+  for (const auto& [first, end] : spans) {
+    groups += first > last;
+    last = std::max(last, end);
+  }
+  return groups;
+}
+
+// Simulation::period, or 0: all micro-batches are simulated.
+int64_t PeriodOf(const Plan& plan, int64_t moments) {
+  // The first and the last, and some that are alike.
+  constexpr int64_t kLeastPeriod = 4;
+  // Two simulations, of one period and of two, must be less than one of all.
+  constexpr int64_t kLeastPeriods = 4;
+  const int64_t tasks = plan.graph.num_nodes() * moments;
+  if (tasks <= kMostShards || plan.update.steps_between_flushes > 1) return 0;
+  const int64_t stages = NumGroupsOfDevices(plan);
+  const int64_t period = (kLeastPeriod + stages - 1) / stages * stages;
+  return moments < kLeastPeriods * period ? 0 : period;
+}
+
+// Of the larger of two simulations, or of the only one.
+int64_t MomentsToMake(const Plan& plan, int64_t moments) {
+  const int64_t period = PeriodOf(plan, moments);
+  return period == 0 ? moments : 2 * period;
+}
+
+absl::StatusOr<LoweredPlan> LowerMicroBatches(const Machine& machine, const Plan& plan,
+                                              int64_t most_devices, int64_t made) {
   const bool regular = IsRegular(machine);
   if (plan.update.method == UpdateMethod::kOwner)
     most_devices = std::max(most_devices, kMostOwners);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  const int64_t limit = LimitOfShards(plan, moments);
   if (plan.num_devices <= most_devices || !regular) {
     if (moments == 1) return LowerPlan(plan);
     // All devices, but not all micro-batches.
-    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, LimitOfShards(plan, moments));
+    return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, limit, made);
   }
   // All devices of a node, so that they compete for its links; if that is too much, one of each
   // class of these, too.
-  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards,
-                            LimitOfShards(plan, moments));
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, limit, made);
 }
 
-namespace {
-
-Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* plan) {
+Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered) {
   const PredictedMemory memory =
       PredictMemory(cost.profile(), lowered.mapped.graph, RunsOnCores(cost.machine()),
                     NumQueuesOfDevice(cost.machine()), &lowered.schedule);
@@ -154,6 +203,40 @@ Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* pla
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
       simulation.peak_bytes - simulation.memory.bytes;
   simulation.memory.bytes = simulation.peak_bytes;
+  return simulation;
+}
+
+// Continues a simulation of two periods by one of one.
+void Continue(const Simulation& one, int64_t moments, Simulation* two) {
+  two->period = one.micro_batches;
+  two->micro_batches = moments;
+  const double more = static_cast<double>(moments - two->simulated_micro_batches) /
+                      static_cast<double>(two->period);
+  const auto extend = [more](double of_one, double* of_two) {
+    *of_two += more * (*of_two - of_one);
+  };
+  extend(one.step_us, &two->step_us);
+  extend(one.compute_us, &two->compute_us);
+  extend(one.communication_us, &two->communication_us);
+  for (auto& [origin, sum] : two->origins) {
+    const auto before = one.origins.find(origin);
+    const Simulation::Origins none, &of_one = before == one.origins.end() ? none : before->second;
+    extend(of_one.us, &sum.us);
+    sum.tasks += std::llround(more * static_cast<double>(sum.tasks - of_one.tasks));
+  }
+}
+
+// `lower`: the plan's schedule, of so many micro-batches.
+template <typename Lower>
+absl::StatusOr<Simulation> Predict(const CostModel& cost, const Lower& lower, Plan* plan) {
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
+  const int64_t made = MomentsToMake(*plan, moments);
+  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, lower(made));
+  Simulation simulation = SimulateLowered(cost, std::move(lowered));
+  if (simulation.simulated_micro_batches < moments) {
+    ISOMER_ASSIGN_OR_RETURN(LoweredPlan fewer, lower(made / 2));
+    Continue(SimulateLowered(cost, std::move(fewer)), moments, &simulation);
+  }
   plan->predicted_step_us = simulation.step_us;
   plan->predicted_peak_bytes = simulation.peak_bytes;
   return simulation;
@@ -161,24 +244,34 @@ Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered, Plan* pla
 
 }  // namespace
 
+absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
+                                               int64_t most_devices) {
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  return LowerMicroBatches(machine, plan, most_devices, MomentsToMake(plan, moments));
+}
+
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
-  ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerForSimulation(cost.machine(), *plan));
-  return SimulateLowered(cost, std::move(lowered), plan);
+  return Predict(
+      cost,
+      [&](int64_t made) { return LowerMicroBatches(cost.machine(), *plan, kMostDevices, made); },
+      plan);
 }
 
 absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan) {
   const Machine& machine = cost.machine();
   const int64_t node = machine.devices_per_node();
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
   if (plan->num_devices <= kMostDevices || !IsRegular(machine) ||
-      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards)) {
+      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards, MomentsToMake(*plan, moments))) {
     return std::nullopt;
   }
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
-  const int64_t limit = LimitOfShards(*plan, moments);
-  absl::StatusOr<LoweredPlan> lowered = LowerPlanInClasses(*plan, {node}, limit, limit);
-  if (absl::IsResourceExhausted(lowered.status())) return std::nullopt;
-  ISOMER_RETURN_IF_ERROR(lowered.status());
-  return SimulateLowered(cost, *std::move(lowered), plan);
+  const auto lower = [&](int64_t made) {
+    return LowerPlanInClasses(*plan, {node}, kLimitOfSeconds, kLimitOfSeconds, made);
+  };
+  absl::StatusOr<Simulation> simulation = Predict(cost, lower, plan);
+  if (absl::IsResourceExhausted(simulation.status())) return std::nullopt;
+  ISOMER_RETURN_IF_ERROR(simulation.status());
+  return *std::move(simulation);
 }
 
 }  // namespace isomer

@@ -27,6 +27,7 @@
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/byte_uses.h"
 #include "pcg/schedule/memory/memory.h"
+#include "pcg/schedule/program/program.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -35,13 +36,13 @@ namespace isomer {
 inline int32_t NumQueuesOfDevice(const Machine& machine) {
   return machine.one_stream ? 1 : kMostQueues;
 }
-// Queues of the simulation: per device one for compute and one for communication; the program's two
-// communication queues share the latter, since they share the links.
-inline int32_t ComputeQueue(int32_t device) { return 2 * device; }
-inline int32_t CommunicationQueue(int32_t device) { return 2 * device + 1; }
+// Queues of the simulation: per device those of the program (program.h), but that the weights'
+// communication within a node is in one queue with the others, since they share the links.
+inline int32_t QueueOfDevice(int32_t device, int32_t queue) { return kMostQueues * device + queue; }
+inline int32_t ComputeQueue(int32_t device) { return QueueOfDevice(device, kComputeQueue); }
 // The queue of a link.
 inline int32_t LinkQueue(const Machine& machine, LinkId link) {
-  return static_cast<int32_t>(2 * machine.num_devices()) + link;
+  return static_cast<int32_t>(kMostQueues * machine.num_devices()) + link;
 }
 inline int32_t NumQueues(const Machine& machine) { return LinkQueue(machine, machine.num_links()); }
 // Appends the queues of a task: none for host tasks; for communication those of its devices and,
@@ -59,6 +60,17 @@ struct Simulation {
   MemoryPeak memory;  // of the device with the highest peak
   // Total time of the busiest device's tasks, by kind.
   double compute_us = 0, communication_us = 0;
+  // Of many micro-batches fewer are simulated. Those in the middle are alike, and a pipeline of S
+  // stages repeats itself with each S of them: so from two simulations whose micro-batches differ
+  // by one `period` follows the step of all. `tasks` and `timeline` are those of the larger one;
+  // sums over tasks count those of the first `period` alike micro-batches Times() each.
+  int64_t micro_batches = 1, simulated_micro_batches = 1;  // the same, or
+  int64_t period = 0;
+  double Times(int32_t moment) const {
+    if (micro_batches == simulated_micro_batches || moment < 1 || moment > period) return 1;
+    return 1 + static_cast<double>(micro_batches - simulated_micro_batches) /
+                   static_cast<double>(period);
+  }
   // Number and total time of all devices' tasks, by the origin of the time.
   struct Origins {
     int64_t tasks = 0;

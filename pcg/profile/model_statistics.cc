@@ -1,5 +1,6 @@
 #include "pcg/profile/model_statistics.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "pcg/ir/operator_facts.h"
@@ -15,6 +16,12 @@ ModelStatistics StatisticsOf(const Graph& graph) {
     const OpKind kind = node.op.kind();
     if (kind == OpKind::kWeight) statistics.parameters += node.outputs[0].NumElements();
     if (IsLeaf(kind)) continue;
+    if (kind == OpKind::kEmbedding) {
+      const Node& ids = graph.node(node.inputs[1].node);
+      if (ids.op.kind() == OpKind::kInput) {
+        statistics.tokens = std::max(statistics.tokens, ids.outputs[0].NumElements());
+      }
+    }
     ++statistics.operators;
     if (IsParallel(kind)) continue;
     std::vector<TensorType> operands;

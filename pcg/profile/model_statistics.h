@@ -16,6 +16,9 @@ struct ModelStatistics {
   // give.
   double forward_flops = 0;
   double product_flops = 0;
+  // Elements of the integer inputs that are looked up in tables of embeddings, of the largest: the
+  // tokens of a language model; 0: there are none.
+  int64_t tokens = 0;
 };
 
 // REQUIRES: the types are sequential.

@@ -25,7 +25,9 @@ class Process : public ProcessCommunicator {
  public:
   Process(std::shared_ptr<ProcessMessages> messages, int channel)
       : channel_(channel), messages_(std::move(messages)) {
-    if (channel == 0) beside_ = std::make_unique<Process>(messages_, channel + 1);
+    for (int c = 1; channel == 0 && c < kMostChannels; ++c) {
+      others_.push_back(std::make_unique<Process>(messages_, c));
+    }
   }
 
   bool serves_other_threads() const override { return messages_->serves_other_threads(); }
@@ -141,7 +143,9 @@ class Process : public ProcessCommunicator {
   bool speaks() const override { return messages_->speaks(); }
   absl::Status Finish(const absl::Status& status) override { return messages_->Finish(status); }
   void SetComputes(bool computes) override { messages_->SetComputes(computes); }
-  Communicator& Beside() override { return *beside_; }
+  Communicator& Channel(int channel) override {
+    return channel == 0 ? *this : *others_[channel - 1];
+  }
 
  private:
   // Every member gets the buffers of all, and sums.
@@ -227,7 +231,7 @@ class Process : public ProcessCommunicator {
 
   const int channel_;
   const std::shared_ptr<ProcessMessages> messages_;  // of all channels
-  std::unique_ptr<Process> beside_;                  // of the first
+  std::vector<std::unique_ptr<Process>> others_;     // of channel 0
   std::vector<char> arrived_, sum_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/device/communicator.h"
 #include "runtime/device/control_plane.h"
 
 namespace isomer {
@@ -35,7 +36,7 @@ class ProcessMessages {
   // Sends and receives, and waits for all of them. `call` and `group` must be those of the ranks
   // at the other ends, and so must the channel, below kMostChannels, else they do not meet. From
   // any thread, if others than the first are served; of a channel, from one at a time.
-  static constexpr int kMostChannels = 2;
+  static constexpr int kMostChannels = Communicator::kMostChannels;
   virtual absl::Status Exchange(int channel, const char* call, absl::Span<const int32_t> group,
                                 absl::Span<const Send> sends,
                                 absl::Span<const Receive> receives) = 0;

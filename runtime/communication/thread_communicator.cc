@@ -159,12 +159,12 @@ class Hub {
 
 class ThreadCommunicator : public HostCommunicator {
  public:
-  // Of an even channel; the next is that of the one beside.
+  // Of every kMostChannels-th channel, the next are those of the others.
   ThreadCommunicator(int32_t rank, int channel, const std::shared_ptr<Hub>& hub,
                      DeviceOperations* operations)
       : rank_(rank), channel_(channel), hub_(hub), operations_(*operations) {
-    if (channel % 2 == 0) {
-      beside_ = std::make_unique<ThreadCommunicator>(rank, channel + 1, hub, operations);
+    for (int c = 1; channel % kMostChannels == 0 && c < kMostChannels; ++c) {
+      others_.push_back(std::make_unique<ThreadCommunicator>(rank, channel + c, hub, operations));
     }
   }
   const std::shared_ptr<Hub>& hub() const { return hub_; }
@@ -278,7 +278,9 @@ class ThreadCommunicator : public HostCommunicator {
   absl::Status Poll() override { return hub_->Poll(); }
   void Post(int64_t progress) override { hub_->posted(rank_) = progress; }
   int64_t Posted(int32_t rank) const override { return hub_->posted(rank); }
-  Communicator& Beside() override { return *beside_; }
+  Communicator& Channel(int channel) override {
+    return channel == 0 ? *this : *others_[channel - 1];
+  }
 
  private:
   static int64_t PositionOf(absl::Span<const int32_t> group, int32_t rank) {
@@ -343,7 +345,7 @@ class ThreadCommunicator : public HostCommunicator {
   const int channel_;
   const std::shared_ptr<Hub> hub_;
   DeviceOperations& operations_;
-  std::unique_ptr<ThreadCommunicator> beside_;  // of even channels
+  std::vector<std::unique_ptr<ThreadCommunicator>> others_;
 };
 
 }  // namespace
@@ -364,8 +366,8 @@ std::vector<std::unique_ptr<Communicator>> MakeDeviceCommunicators(
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (const auto& rank : ranks) {
     const std::shared_ptr<Hub>& hub = static_cast<const ThreadCommunicator&>(*rank).hub();
-    communicators.push_back(
-        std::make_unique<ThreadCommunicator>(rank->rank(), /*channel=*/2, hub, operations));
+    communicators.push_back(std::make_unique<ThreadCommunicator>(
+        rank->rank(), Communicator::kMostChannels, hub, operations));
   }
   return communicators;
 }

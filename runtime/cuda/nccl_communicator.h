@@ -52,7 +52,7 @@ class NcclCommunicator : public Communicator {
                            absl::Span<const Receive> receives) override;
   void Abort(const absl::Status& status) override;
   // Itself: its calls meet in the order in which they are given.
-  Communicator& Beside() override { return *this; }
+  Communicator& Channel(int) override { return *this; }
 
   bool is_asynchronous() const override { return true; }
   bool can_be_recorded() const override;

@@ -77,9 +77,11 @@ class Communicator {
   // it is said. Who waits for messages may leave it the core. From any thread.
   virtual void SetComputes(bool /*computes*/) {}
 
-  // Another of the same ranks and of the same job, whose calls meet its own alone: for a thread
-  // beside the one that uses this. Lives as long. REQUIRES: this is not itself one beside another.
-  virtual Communicator& Beside() = 0;
+  // Others of the same ranks and of the same job, whose calls meet their own alone: for threads
+  // beside the one that uses this, which is channel 0. They live as long. REQUIRES: this is channel
+  // 0; `channel` is below kMostChannels.
+  static constexpr int kMostChannels = 4;
+  virtual Communicator& Channel(int channel) = 0;
 };
 
 // Of devices whose memory is the host's: what carries tensors carries other bytes, too.

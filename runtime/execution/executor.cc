@@ -42,7 +42,9 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       step_values_on_device_(nullptr, [](char*) {}),
       progress_(nullptr, [](char*) {}) {
   for (size_t q = 0; q < messages_.size(); ++q) {
-    messages_[q].communicator = q == kWeightsQueue ? &communicator->Beside() : communicator;
+    // Each queue of communications has a channel.
+    const int channel = q == kComputeQueue ? 0 : static_cast<int>(q) - kCommunicationQueue;
+    messages_[q].communicator = &communicator->Channel(channel);
   }
 }
 

@@ -13,7 +13,7 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_plan.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/rule_index.h"
@@ -53,7 +53,12 @@ absl::StatusOr<Plan> PlanOf(const Scenario& s, const Model& model, const CostMod
   const RuleIndex index(Rules());
   if (std::string(s.plan) == kPipeline) {
     CostTables tables(index, cost, {.training = true});
-    return PipelinePlan(model, /*training=*/true, {s.stages, s.micro_batches}, &tables);
+    const ParallelConfig config{.devices = cost.machine().num_devices(),
+                                .stages = s.stages,
+                                .micro_batches = s.micro_batches};
+    absl::StatusOr<GridPlan> made = PlanOfConfig(model, /*training=*/true, config, &tables);
+    if (!made.ok()) return made.status();
+    return std::move(made->plan);
   }
   if (std::string(s.plan) == "search") {
     OptimizeOptions options;

@@ -11,21 +11,21 @@ namespace {
 using testing::HasSubstr;
 
 std::vector<std::string> Pipeline(const std::string& model, int devices, int stages,
-                                  int micro_batches, const std::string& plan) {
+                                  int micro_batch_size, const std::string& plan) {
   return {SourceFile(model),
           "--machine=laptop_cpu",
           "--nodes=1",
           absl::StrCat("--devices_per_node=", devices),
-          "--plan=pipeline",
-          absl::StrCat("--stages=", stages),
-          absl::StrCat("--micro_batches=", micro_batches),
+          "--plan=grid",
+          absl::StrCat("--pipeline=", stages),
+          absl::StrCat("--micro_batch_size=", micro_batch_size),
           "--out=" + plan};
 }
 
 TEST(Pipeline, PlanIsCertifiedAndGivesTheModelsGradients) {
   const std::string plan = ScratchFile("pipeline.plan");
   const ProgramResult made =
-      RunBinary("isomer-optimize", Pipeline("models/data/bert_tiny.onnx", 4, 2, 4, plan));
+      RunBinary("isomer-optimize", Pipeline("models/data/bert_tiny.onnx", 4, 2, 1, plan));
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out,
               HasSubstr("2 stages, 4 micro-batches (1F1B); bubble of equal stages 20.0 %"));
@@ -40,7 +40,10 @@ TEST(Pipeline, BatchThatCannotBeCutIsRefused) {
       RunBinary("isomer-optimize",
                 Pipeline("models/data/bert_tiny.onnx", 2, 2, 3, ScratchFile("pipeline.plan")));
   EXPECT_EQ(made.exit_code, 2);
-  EXPECT_THAT(made.err, HasSubstr("cannot be cut into 3 micro-batches on 1 devices each"));
+  EXPECT_THAT(
+      made.err,
+      HasSubstr(
+          "--micro_batch_size=3 on 1 data-parallel devices: 3 does not divide the batch of 8"));
 }
 
 }  // namespace

@@ -56,14 +56,20 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--policy=busy_share=2"}, "busy_share is a number from 0 to 1");
   ExpectRefused({"--without=walk"}, "--without: no proposer 'walk'; there are data_parallel, ");
   ExpectRefused({"--plan=expert"}, "--plan=expert: there are data_parallel, zero3");
-  ExpectRefused({"--plan=pipeline", "--stages=3"}, "--stages=3 does not divide 4 devices");
+  ExpectRefused({"--plan=grid", "--pipeline=3"}, "--pipeline=3: 3 does not divide 4 devices");
+  ExpectRefused({"--plan=grid", "--pipeline=2x"}, "--pipeline=2x: a number is expected, or two");
+  ExpectRefused({"--plan=grid", "--recompute=some"}, "--recompute: 'some': there are none, ");
+  ExpectRefused({"--tensor=2"}, "--tensor is for --plan=grid");
+  ExpectRefused({"--plan=megatron", "--context=2"}, "--context is for --plan=grid");
+  ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
+  ExpectRefused({"--attention=unfused"}, "has no attention");
   ExpectRefused({"--search=exhaustive", "--precision=bfloat16"}, "is for --precision=float32");
 }
 
 TEST_F(SearchFlags, ModelsThatNeedAllSamplesHaveNoPipelines) {
-  const ProgramResult result =
-      RunBinary("isomer-optimize", {"zoo:resnet101", "--machine=dgx_h100", "--nodes=1",
-                                    "--plan=pipeline", "--out=" + ScratchFile("flags.plan")});
+  const ProgramResult result = RunBinary(
+      "isomer-optimize", {"zoo:resnet101", "--machine=dgx_h100", "--nodes=1", "--plan=grid",
+                          "--pipeline=2", "--out=" + ScratchFile("flags.plan")});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("resnet101 needs all samples at once"));
 }

@@ -163,7 +163,9 @@ NodeId FirstOf(const Graph& graph, OpKind kind) {
 }
 
 const std::map<std::string, Wish>& Wishes() {
-  const auto pipeline = [](OptimizeOptions* o) { o->pipeline = {2, 4}; };
+  const auto pipeline = [](OptimizeOptions* o) {
+    o->grid = GridRequest{.stages = 2, .micro_batch_size = 2};
+  };
   static const auto* const preferences = new std::map<std::string, Wish>{
       {"data",
        {.model = Perceptron(),
@@ -177,10 +179,10 @@ const std::map<std::string, Wish>& Wishes() {
             [](OptimizeOptions* o) {
               o->constraints.tensors = {{"conv0", "test", {{2, 2}}}, {"conv1", "test", {{2, 2}}}};
             }}},
-      {"pipeline", {.model = Layers(), .plan = kPipeline, .options = pipeline}},
+      {"pipeline", {.model = Layers(), .plan = kGrid, .options = pipeline}},
       {"two_versions",
        {.model = Layers(),
-        .plan = kPipeline,
+        .plan = kGrid,
         .options = pipeline,
         .change = [](Plan* p) { p->update.steps_between_flushes = 4; }}},
       {"embedding", {.model = FilledTable()}},

@@ -68,13 +68,16 @@ class Compiler {
 }  // namespace
 
 const char* QueueName(int32_t queue) {
-  constexpr const char* kNames[kMostQueues] = {"compute", "communication", "weights"};
+  constexpr const char* kNames[kMostQueues] = {"compute", "communication", "weights", "forward",
+                                               "backward"};
   return kNames[queue];
 }
 
 int32_t QueueOf(const Task& task, int32_t num_queues) {
   if (num_queues == 1 || !IsCommunication(task.kind)) return kComputeQueue;
-  return task.of_weights ? kWeightsQueue : kCommunicationQueue;
+  if (task.of_weights) return kWeightsQueue;
+  if (task.kind != TaskKind::kSendReceive || task.moment == kNoMoment) return kCommunicationQueue;
+  return task.phase == Phase::kForward ? kForwardQueue : kBackwardQueue;
 }
 
 std::vector<Accesses> AccessesOf(const Schedule& schedule, const MemoryPlan& memory, int32_t t) {

@@ -18,6 +18,9 @@
 //                  (Task::of_weights): large, and wanted late. In one queue with the others, what
 //                  is computed next would wait for megabytes of gradients before the few bytes
 //                  that it needs, such as the sums of a batch norm over all devices' samples.
+//   forward, backward  messages of micro-batches, from stage to stage of a pipeline, there and
+//                  back. A stage is given micro-batches as they come: in one queue with its own
+//                  collectives, all of these would wait for a message that is not sent yet.
 //
 // What the host does (load, feed, unload) comes before all commands or after them, and a step
 // begins when the last is over. Calls that are views (views.h) are no commands: who reads what
@@ -86,8 +89,9 @@ struct Command {
   Accesses bytes = {};
 };
 
-inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1, kWeightsQueue = 2;
-// "compute", "communication", "weights".
+inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1, kWeightsQueue = 2,
+                         kForwardQueue = 3, kBackwardQueue = 4;
+// "compute", "communication", "weights", "forward", "backward".
 const char* QueueName(int32_t queue);
 // Of a task that is not the host's, if devices have so many queues.
 int32_t QueueOf(const Task& task, int32_t num_queues);

@@ -290,7 +290,8 @@ struct FoundClasses {
 // where all devices are no more than that, and no fewer stand for them with the first of `wholes`:
 // others would lack devices that meet at the links of a node.
 std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                        int64_t most_shards, int64_t moments, int64_t represented) {
+                                        int64_t most_shards, int64_t moments, int64_t represented,
+                                        int64_t made) {
   std::optional<FoundClasses> classes;
   int64_t fewest = ShardsOf(plan, 1, 1);
   for (int64_t whole : wholes) {
@@ -298,7 +299,7 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
     std::optional<DeviceClasses> found = ClassesOfDevices(
         plan, {.whole = whole, .moments = moments, .represented = represented, .widen = true});
     if (!found.has_value()) continue;
-    const int64_t shards = ShardsOf(found->plan, moments, represented);
+    const int64_t shards = ShardsOf(found->plan, made, represented);
     if (classes.has_value() && shards >= fewest) continue;
     fewest = shards;
     classes = FoundClasses{*std::move(found), whole};
@@ -308,7 +309,7 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
 
 // Absent if micro-batches that should stand for others are not like them.
 absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
-                                                        int64_t moments) {
+                                                        int64_t made) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
     return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
@@ -344,8 +345,8 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
   KeepOneOfSymmetricDevices(classes, &schedule);
-  if (schedule.num_moments != moments &&
-      !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(moments),
+  if (schedule.num_moments != made &&
+      !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(made),
                           &schedule)) {
     return std::nullopt;
   }
@@ -355,19 +356,24 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
 
 }  // namespace
 
-bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards) {
+bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards,
+                         int64_t made) {
   const absl::StatusOr<int64_t> moments = NumMicroBatches(plan.graph, plan.views);
   if (!moments.ok()) return false;
-  const std::optional<FoundClasses> found =
-      FindClasses(plan, wholes, most_shards, *moments, RepresentedMoments(*moments));
+  const std::optional<FoundClasses> found = FindClasses(
+      plan, wholes, most_shards, *moments, RepresentedMoments(*moments), std::min(*moments, made));
   return found.has_value() && found->whole != wholes[0];
 }
 
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_shards, int64_t limit) {
+                                               int64_t most_shards, int64_t limit, int64_t made) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  // Only micro-batches that stand for others can be fewer than all.
+  const auto made_of = [&](int64_t represented) {
+    return represented < moments ? std::min(moments, made) : moments;
+  };
   const auto check = [&](const Plan& lowered, int64_t represented) {
-    const int64_t shards = ShardsOf(lowered, moments, represented);
+    const int64_t shards = ShardsOf(lowered, made_of(represented), represented);
     if (shards <= limit) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat("a schedule of ", shards, " shards on ",
                                                      plan.num_devices,
@@ -375,11 +381,11 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
   };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     std::optional<FoundClasses> found =
-        FindClasses(plan, wholes, most_shards, moments, represented);
+        FindClasses(plan, wholes, most_shards, moments, represented, made_of(represented));
     if (!found.has_value()) continue;
     ISOMER_RETURN_IF_ERROR(check(found->classes.plan, represented));
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
-                            LowerClasses(plan, std::move(found->classes), moments));
+                            LowerClasses(plan, std::move(found->classes), made_of(represented)));
     if (lowered.has_value()) return *std::move(lowered);
   }
   ISOMER_RETURN_IF_ERROR(check(plan, moments));

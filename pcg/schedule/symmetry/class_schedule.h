@@ -21,6 +21,7 @@
 #define ISOMER_PCG_SCHEDULE_SYMMETRY_CLASS_SCHEDULE_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,13 +36,18 @@ namespace isomer {
 // empty. `wholes`: ClassOptions::whole to try in turn, until at most `most_shards` are left: of all
 // nodes and micro-batches together, which is what lowering and simulating take.
 // ResourceExhausted: there are more than `limit`, whatever stands for what.
+//
+// `made`: the micro-batches of the schedule, if that is fewer than the plan has: its first and
+// last, and so many of those between them, which are alike. All of them, if they are not.
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_shards, int64_t limit);
+                                               int64_t most_shards, int64_t limit,
+                                               int64_t made = std::numeric_limits<int64_t>::max());
 
 // Whether that is what the last of `wholes` leaves: fewer devices than a node has then meet at its
 // links than among all, so that what they wait for each other is missing. Nothing of the plan but
 // its graph and views is looked at.
-bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards);
+bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards,
+                         int64_t made = std::numeric_limits<int64_t>::max());
 
 }  // namespace isomer
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "optimizer/proposal/baselines.h"
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_mapping.h"
+#include "optimizer/proposal/grid_plan.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -33,7 +33,7 @@ class Grids : public testing::Test {
   }
   absl::StatusOr<Plan> PlanOf(const ParallelConfig& config) {
     tables_->set_options(OptionsOfStage(config, tables_->options()));
-    auto mapped = MapTensorParallel(model_.graph, config.tensor_degree, tables_.get());
+    auto mapped = MapGrid(model_.graph, config.degrees, tables_.get());
     if (!mapped.ok()) return mapped.status();
     const absl::Status spread = SpreadOverStages(config, {}, tables_.get(), &*mapped);
     if (!spread.ok()) return spread;
@@ -61,7 +61,7 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
     EXPECT_GT(simulation->step_us, estimate.step_us / 4);
-    tensor += config.tensor_degree > 1;
+    tensor += config.degrees.tensor > 1;
     if (config.micro_batches == 1) continue;
     const auto summary = SummaryOfPipeline(LowerPlan(*plan)->schedule, *simulation);
     ASSERT_TRUE(summary.has_value());
@@ -96,7 +96,11 @@ TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
                      int64_t{1} << 40, tables_.get());
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   const auto estimate_of = [&](UpdateMethod update, bool recomputes) {
-    const ParallelConfig config{4, 1, 2, 1, update, recomputes};
+    const ParallelConfig config{
+        .devices = 4,
+        .micro_batches = 2,
+        .update = update,
+        .recomputation = recomputes ? RecomputeMode::kFull : RecomputeMode::kNone};
     const auto found = std::find_if(estimates->begin(), estimates->end(),
                                     [&](const auto& e) { return e.config == config; });
     EXPECT_NE(found, estimates->end()) << config.ToString();
@@ -123,13 +127,14 @@ TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
     config.steps_between_flushes = steps;
     const CostOptions base = tables_->options();
     tables_->set_options(OptionsOfStage(config, base, /*by_hand=*/true));
-    auto on_stage = MapTensorParallel(model_.graph, 1, tables_.get());
+    auto on_stage = MapGrid(model_.graph, {}, tables_.get());
     auto calls = EstimateMapped(*on_stage, tables_.get());
     tables_->set_options(base);
     EXPECT_TRUE(calls.ok()) << calls.status();
     const std::vector<int> parts = StagesOfCalls(*calls, config.num_chunks());
-    return EstimateGrid(config, {.devices = 4}, base, BordersOf(model_.graph, calls->compute),
-                        *calls, parts);
+    return EstimateGrid(config, {.devices = 4}, base,
+                        KeptCalls(RecomputeMode::kNone, model_.graph, calls->compute), *calls,
+                        parts);
   };
   const ConfigEstimate drained = estimate(1, 1), interleaved = estimate(2, 1),
                        without = estimate(1, 4);
@@ -145,7 +150,7 @@ TEST_F(Grids, MicroBatchesDivideTheBatch) {
   for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
     const ParallelConfig& s = estimate.config;
     if (s.micro_batches == 1) continue;
-    EXPECT_EQ(12 % (s.devices / s.stages / s.tensor_degree * s.micro_batches), 0) << s.ToString();
+    EXPECT_EQ(12 % (s.devices / s.stages / s.degrees.tensor * s.micro_batches), 0) << s.ToString();
   }
 }
 

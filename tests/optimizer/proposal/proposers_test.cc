@@ -26,7 +26,7 @@ TEST(Proposers, AreKnownByTheirNames) {
     EXPECT_EQ(ParseProposer(proposer->name).value(), proposer);
     EXPECT_THAT(ProposerList(), HasSubstr(proposer->description));
   }
-  for (const std::string name : {kDataParallel, kZero3, kMegatron, kPublished, kPipeline}) {
+  for (const std::string name : {kDataParallel, kZero3, kMegatron, kPublished, kGrid}) {
     EXPECT_TRUE(ParseProposer(name).ok()) << name;
   }
   EXPECT_THAT(std::string(ParseProposer("walk").status().message()),

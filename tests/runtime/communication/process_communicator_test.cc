@@ -225,7 +225,7 @@ PROCESS_CASE(2, CallsOfTheOneBesideMeetOnlyEachOther) {
       EXPECT_TRUE(std::equal(data.begin(), data.end(), expected[c->rank()].begin()));
     }
   };
-  std::thread beside(sums, &c->Beside(), 300000);
+  std::thread beside(sums, &c->Channel(1), 300000);
   if (c->rank() == 1) std::this_thread::sleep_for(milliseconds(20));
   sums(c.get(), 3);
   beside.join();
@@ -239,7 +239,7 @@ PROCESS_CASE(2, AnErrorReachesWhoWaitsBeside) {
   if (c->rank() == 1) {
     absl::Status beside;
     std::thread thread([&] {
-      beside = c->Beside().AllReduce({0, 1}, DataType::kFloat32, &number, 1);
+      beside = c->Channel(1).AllReduce({0, 1}, DataType::kFloat32, &number, 1);
     });
     std::this_thread::sleep_for(milliseconds(20));
     c->Abort(lost);

@@ -58,7 +58,7 @@ TEST(ThreadCommunicator, CallsOfTheOneBesideMeetOnlyEachOther) {
     };
     absl::Status beside;
     std::thread thread([&] {
-      for (int i = 0; i < 20 && beside.ok(); ++i) beside = sum(c.Beside(), 1000);
+      for (int i = 0; i < 20 && beside.ok(); ++i) beside = sum(c.Channel(1), 1000);
     });
     if (c.rank() == 1) std::this_thread::sleep_for(milliseconds(5));
     absl::Status status;
@@ -75,7 +75,7 @@ TEST(ThreadCommunicator, AnErrorReachesWhoWaitsBeside) {
       return absl::OkStatus();
     }
     float number = 0;
-    return c.Beside().AllReduce(std::vector<int32_t>{0, 1}, DataType::kFloat32, &number, 1);
+    return c.Channel(1).AllReduce(std::vector<int32_t>{0, 1}, DataType::kFloat32, &number, 1);
   });
   EXPECT_EQ(statuses[1].message(), "broken");
 }

@@ -230,6 +230,21 @@ TEST(Program, DoesNotHaveWhatIsComputedNextWaitForGradients) {
   EXPECT_EQ(compiled.Check(), absl::OkStatus());
 }
 
+// A stage's own sum does not wait for a message that the stage before has not sent.
+TEST(Program, HasQueuesForMessagesOfMicroBatches) {
+  Task message = TaskOf(TaskKind::kSendReceive, {0}, {1});
+  EXPECT_EQ(QueueOf(message, kMostQueues), kCommunicationQueue);
+  message.moment = 2;
+  EXPECT_EQ(QueueOf(message, kMostQueues), kForwardQueue);
+  message.phase = Phase::kBackward;
+  EXPECT_EQ(QueueOf(message, kMostQueues), kBackwardQueue);
+  EXPECT_EQ(QueueOf(OfWeights(message), kMostQueues), kWeightsQueue);
+  EXPECT_EQ(QueueOf(message, 1), kComputeQueue);
+  Task sum = TaskOf(TaskKind::kAllReduce, {0}, {0});
+  sum.moment = 2;
+  EXPECT_EQ(QueueOf(sum, kMostQueues), kCommunicationQueue);
+}
+
 TEST(Program, HasAQueueForWhatIsDoneWithWeights) {
   int of_weights = 0, others = 0;
   for (const ParallelCase& c : ParallelCases()) {
@@ -333,7 +348,7 @@ TEST(CheckProgram, RefusesWhatIsNoProgramOfTheSchedule) {
   ExpectRefused(broken, "task 3 is left out");
   broken = Example();
   broken.program.devices[0][0].queue = kMostQueues;
-  ExpectRefused(broken, "on queue 3");
+  ExpectRefused(broken, "on queue 5");
   broken = Example();
   broken.schedule.programs[0].pop_back();
   ExpectRefused(broken, "not the device's");

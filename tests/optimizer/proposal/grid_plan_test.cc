@@ -1,4 +1,4 @@
-#include "optimizer/proposal/pipeline_plan.h"
+#include "optimizer/proposal/grid_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,9 @@
 
 #include "optimizer/cost/timeline.h"
 #include "optimizer/report/report.h"
+#include "optimizer/report/throughput.h"
 #include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/stage_cut.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -99,14 +101,25 @@ struct Made {
   std::string report;
 };
 
-Made Optimized(const Model& model, int64_t devices, PipelineOptions options, bool training = true,
-               int32_t steps_between_flushes = 1) {
+// Of so many stages, micro-batches and chunks.
+struct Pipeline {
+  int64_t stages = 1, micro_batches = 1, chunks = 1;
+};
+GridRequest RequestOf(const Model& model, int64_t devices, const Pipeline& pipeline) {
+  const auto& [stages, micro_batches, chunks] = pipeline;
+  return {.stages = stages,
+          .chunks = chunks,
+          .micro_batch_size = BatchSize(model.graph) / (devices / stages * micro_batches)};
+}
+
+Made Optimized(const Model& model, int64_t devices, const GridRequest& request,
+               bool training = true, int32_t steps_between_flushes = 1) {
   Made made{ExampleRules(model.graph), absl::UnknownError("not yet"), ""};
   const RuleIndex index(made.rules);
   const CostModel cost(TestMachine(1, devices));
   OptimizeOptions all;
-  all.plan = kPipeline;
-  all.pipeline = options;
+  all.plan = kGrid;
+  all.grid = request;
   all.training = training;
   all.steps_between_flushes = steps_between_flushes;
   made.result = Optimize(model, index, cost, all);
@@ -123,9 +136,10 @@ TEST(PipelinePlan, HoldsForStagesAndDataParallelism) {
   for (int64_t stages : {1, 2, 4}) {
     for (int64_t micro_batches : {1, 2, 4}) {
       for (bool training : {true, false}) {
-        const Made made = Optimized(model, 4, {stages, micro_batches}, training);
+        const Made made =
+            Optimized(model, 4, RequestOf(model, 4, {stages, micro_batches}), training);
         ASSERT_TRUE(made.result.ok()) << made.result.status();
-        EXPECT_EQ(made.result->origin, kPipeline);
+        EXPECT_EQ(made.result->origin, kGrid);
         ExpectPlanHolds(made.result->plan, made.rules);
         if (micro_batches == 1) continue;
         ASSERT_TRUE(made.result->pipeline.has_value());
@@ -142,7 +156,7 @@ TEST(PipelinePlan, HoldsForStagesAndDataParallelism) {
 // Every stage keeps its own weights: less a device than data parallelism keeps.
 TEST(PipelinePlan, StagesKeepTheirOwnWeights) {
   const Model model = ResidualModel(8, 16, 64, 256);
-  const Made made = Optimized(model, 4, {4, 4});
+  const Made made = Optimized(model, 4, RequestOf(model, 4, {4, 4}));
   ASSERT_TRUE(made.result.ok()) << made.result.status();
   EXPECT_LT(made.result->plan.predicted_peak_bytes,
             made.result->baselines.at(kDataParallel).peak_bytes / 2);
@@ -153,7 +167,8 @@ TEST(PipelinePlan, StagesKeepTheirOwnWeights) {
 TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
   const Model model = ResidualModel(8, 64, 128, 512);
   const auto made = [&](int64_t chunks, int32_t steps) {
-    const Made made = Optimized(model, 4, {4, 8, chunks}, /*training=*/true, steps);
+    const Made made =
+        Optimized(model, 4, RequestOf(model, 4, {4, 8, chunks}), /*training=*/true, steps);
     EXPECT_TRUE(made.result.ok()) << made.result.status();
     ExpectPlanHolds(made.result->plan, made.rules);
     EXPECT_EQ(made.result->pipeline->stages, 4);
@@ -173,18 +188,113 @@ TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
   EXPECT_THAT(without.report, HasSubstr("drained after 4 steps (2BW: gradients are a step late)"));
 }
 
-TEST(PipelinePlan, RefusesWhatCannotBeCut) {
-  const Model model = ResidualModel(2, 6, 16, 32);
-  const auto refused = [&](PipelineOptions options) {
-    return std::string(Optimized(model, 4, options).result.status().message());
+TEST(GridPlan, RefusesInALineThatNamesTheFlag) {
+  const Model model = ResidualModel(2, 6, 16, 32);  // six samples
+  const auto refused = [&](const GridRequest& request) {
+    return std::string(Optimized(model, 4, request).result.status().message());
   };
-  EXPECT_THAT(refused({3, 2}), HasSubstr("--stages=3 does not divide 4 devices"));
-  EXPECT_THAT(refused({2, 4}), HasSubstr("cannot be cut into 4 micro-batches on 2 devices"));
-  EXPECT_THAT(refused({2, 0}), HasSubstr("--micro_batches=0"));
-  EXPECT_THAT(refused({0, 2}), HasSubstr("--stages=0"));
-  EXPECT_THAT(refused({4, 6, 2}),
-              HasSubstr("--stages=4x2: --micro_batches=6 is no multiple of the 4 stages"));
-  EXPECT_THAT(refused({4, 2, 0}), HasSubstr("--stages=4x0"));
+  EXPECT_THAT(refused({.stages = 3}), HasSubstr("--pipeline=3: 3 does not divide 4 devices"));
+  EXPECT_THAT(refused({.degrees = {.tensor = 2}, .stages = 4}),
+              HasSubstr("--tensor=2 x --pipeline=4: 8 does not divide 4 devices"));
+  EXPECT_THAT(refused({.stages = 2, .micro_batch_size = 2}),
+              HasSubstr("--micro_batch_size=2 on 2 data-parallel devices: 4 does not divide the "
+                        "batch of 6"));
+  EXPECT_THAT(refused({.stages = 0}), HasSubstr("--pipeline: degrees are at least 1"));
+  EXPECT_THAT(refused({.degrees = {.expert = 3}}),
+              HasSubstr("--expert=3 does not divide the 4 data-parallel devices"));
+  EXPECT_THAT(refused({.degrees = {.expert = 2}, .stages = 2}),
+              HasSubstr("--expert=2: the model has no products of so many experts"));
+  EXPECT_THAT(refused({.stages = 4, .chunks = 2}),
+              HasSubstr("--pipeline=4x2: the 6 micro-batches are no multiple of the stages"));
+  EXPECT_THAT(refused({.stages = 4, .chunks = 0}), HasSubstr("--pipeline: degrees"));
+  EXPECT_THAT(refused({.stages = 2, .micro_batch_size = -1}), HasSubstr("--micro_batch_size"));
+}
+
+TEST(GridPlan, TensorPipelineAndDataParallelismTogether) {
+  const Model model = ResidualModel(4, 16, 16, 32);
+  const GridRequest request = {.degrees = {.tensor = 2},
+                               .stages = 2,
+                               .micro_batch_size = 2,
+                               .recomputation = RecomputeMode::kFull};
+  const Made made = Optimized(model, 8, request);
+  ASSERT_TRUE(made.result.ok()) << made.result.status();
+  ExpectPlanHolds(made.result->plan, made.rules);
+  EXPECT_EQ(made.result->pipeline->micro_batches, 4);
+  EXPECT_EQ(made.result->misfit, "");
+  EXPECT_FALSE(made.result->plan.recomputed.empty());
+  EXPECT_THAT(made.report, HasSubstr("columns over 2 devices of a node"));
+}
+
+// So many micro-batches that two simulations of fewer stand for them.
+TEST(GridPlan, StepOfManyMicroBatchesIsThatOfAll) {
+  const Model model = ResidualModel(16, 4096, 16, 32);
+  for (int64_t chunks : {1, 2}) {
+    const Made made = Optimized(model, 4, {.stages = 2, .chunks = chunks, .micro_batch_size = 1});
+    ASSERT_TRUE(made.result.ok()) << made.result.status();
+    const Simulation& simulation = made.result->simulation;
+    EXPECT_EQ(simulation.micro_batches, 2048);
+    EXPECT_EQ(simulation.simulated_micro_batches, 8);
+    EXPECT_EQ(made.result->pipeline->micro_batches, 2048);
+    const CostModel cost(TestMachine(1, 4));
+    const auto lowered = LowerPlan(made.result->plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const MemoryPlan memory = PlanMemory(lowered->schedule, kMostQueues);
+    const Simulation all = Simulate(cost, lowered->mapped.graph, lowered->schedule, &memory);
+    EXPECT_NEAR(simulation.step_us, all.step_us, 1e-2 * all.step_us);
+    EXPECT_NEAR(simulation.compute_us, all.compute_us, 1e-6 * all.compute_us);
+    EXPECT_NEAR(simulation.communication_us, all.communication_us, 1e-6 * all.communication_us);
+    EXPECT_THAT(made.report, HasSubstr("2048 micro-batches (1F1B"));
+  }
+}
+
+// What a device does in a step adds up, and so do tokens.
+TEST(GridPlan, ReportsThroughputAndWhatTheStepConsistsOf) {
+  const Model model = ResidualModel(4, 16, 16, 32);
+  const Made made = Optimized(model, 4, {.degrees = {.tensor = 2}, .stages = 2});
+  ASSERT_TRUE(made.result.ok()) << made.result.status();
+  const CostModel cost(TestMachine(1, 4));
+  const auto lowered = LowerForSimulation(cost.machine(), made.result->plan);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const Explanation explanation =
+      Explain(cost, lowered->mapped.graph, lowered->schedule, made.result->simulation);
+  const StepShares& shares = explanation.shares;
+  EXPECT_GT(shares.compute_us, 0);
+  EXPECT_GT(shares.exposed_us(), 0);
+  EXPECT_NEAR(shares.compute_us + shares.exposed_us() + shares.idle_us,
+              made.result->simulation.step_us, 1e-6 * made.result->simulation.step_us);
+  const Throughput throughput = ThroughputOf(made.result->plan, cost.machine());
+  EXPECT_DOUBLE_EQ(throughput.samples_per_s, 16 / made.result->plan.predicted_step_us * 1e6 / 4);
+  EXPECT_EQ(throughput.tokens_per_s, 0);
+  EXPECT_GT(throughput.mfu, 0);
+  EXPECT_LT(throughput.mfu, 1);
+  EXPECT_THAT(made.report, HasSubstr("TFLOP/s of the model (MFU "));
+}
+
+TEST(GridPlan, SaysWhatADegreeDoesNotDivide) {
+  absl::StatusOr<Graph> graph = ParseGraph(R"(
+%0 = input "x" : f32[16,8]
+%1 = weight "a" : f32[8,24]
+%2 = weight "b" : f32[24,8]
+%3 = weight "c" : f32[8,6]
+%4 = weight "d" : f32[6,8]
+%5 = matmul(%0, %1) : f32[16,24]  # up
+%6 = relu(%5) : f32[16,24]
+%7 = matmul(%6, %2) : f32[16,8]
+%8 = tanh(%7) : f32[16,8]
+%9 = matmul(%8, %3) : f32[16,6]  # narrow
+%10 = relu(%9) : f32[16,6]
+%11 = matmul(%10, %4) : f32[16,8]
+output "y" = %11
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Model model;
+  model.name = "net";
+  model.graph = *std::move(graph);
+  const Made made = Optimized(model, 8, {.degrees = {.tensor = 4}}, /*training=*/false);
+  ASSERT_TRUE(made.result.ok()) << made.result.status();
+  EXPECT_THAT(made.result->misfit, HasSubstr("--tensor=4 does not divide the 6 of dim n of "));
+  EXPECT_THAT(made.result->misfit, HasSubstr("narrow"));
+  ExpectPlanHolds(made.result->plan, made.rules);
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+#include "models/unfused_attention.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+// As the declaration of attention has it.
+constexpr double kUnseen = -1e30;
+
+class Rewriter {
+ public:
+  explicit Rewriter(Model* model) : model_(*model) {}
+
+  absl::StatusOr<int> Run() {
+    const Graph old = std::move(model_.graph);
+    graph_ = Graph();
+    std::map<TensorRef, TensorRef> now;
+    int count = 0;
+    for (NodeId id : old.TopologicalOrder()) {
+      const Node& node = old.node(id);
+      const OpKind kind = node.op.kind();
+      if (IsLeaf(kind)) {
+        const TensorType& type = node.outputs[0];
+        now[{id, 0}] = kind == OpKind::kInput    ? graph_.AddInput(node.name, type)
+                       : kind == OpKind::kWeight ? graph_.AddWeight(node.name, type)
+                                                 : graph_.AddConstant(node.name, type);
+        continue;
+      }
+      std::vector<TensorRef> inputs;
+      for (TensorRef input : node.inputs) inputs.push_back(now.at(input));
+      if (IsAttention(kind)) {
+        ISOMER_ASSIGN_OR_RETURN(const TensorRef output, Attention(node, inputs));
+        now[{id, 0}] = output;
+        ++count;
+        continue;
+      }
+      ISOMER_ASSIGN_OR_RETURN(const NodeId added,
+                              graph_.Add(node.op, std::move(inputs), std::string(node.name)));
+      for (size_t o = 0; o < node.outputs.size(); ++o) {
+        now[{id, static_cast<int32_t>(o)}] = {added, static_cast<int32_t>(o)};
+      }
+    }
+    for (const Graph::NamedOutput& output : old.outputs()) {
+      graph_.AddOutput(output.name, now.at(output.tensor));
+    }
+    model_.graph = std::move(graph_);
+    return count;
+  }
+
+ private:
+  absl::StatusOr<TensorRef> Call(Operator op, std::vector<TensorRef> inputs,
+                                 const std::string& name) {
+    ISOMER_ASSIGN_OR_RETURN(const NodeId added, graph_.Add(std::move(op), std::move(inputs), name));
+    return TensorRef{added, 0};
+  }
+
+  std::vector<int64_t> SizesOf(TensorRef tensor) const { return graph_.type(tensor).Sizes(); }
+
+  // Each head of keys or values as often as queries use it.
+  absl::StatusOr<TensorRef> Repeated(TensorRef x, int64_t times, const std::string& name) {
+    if (times == 1) return x;
+    const std::vector<int64_t> s = SizesOf(x);
+    const auto reshape = [](std::vector<int64_t> shape) {
+      return Operator(OpKind::kReshape, {{"shape", std::move(shape)}});
+    };
+    ISOMER_ASSIGN_OR_RETURN(x, Call(reshape({s[0], s[1], 1, s[2], s[3]}), {x}, name + "/one"));
+    const std::vector<int64_t> all = {s[0], s[1], times, s[2], s[3]};
+    ISOMER_ASSIGN_OR_RETURN(x, Call({OpKind::kExpand, {{"shape", all}}}, {x}, name + "/repeated"));
+    return Call(reshape({s[0], s[1] * times, s[2], s[3]}), {x}, name + "/heads");
+  }
+
+  // [queries, keys]: kUnseen for keys behind a query.
+  absl::StatusOr<TensorRef> CausalMask(int64_t queries, int64_t keys) {
+    TensorRef& mask = masks_[{queries, keys}];
+    if (mask.node.value >= 0) return mask;
+    if (unseen_.node.value < 0) {
+      std::string name = "unseen";
+      while (model_.weights.count(name) > 0) name += "_";
+      unseen_ = graph_.AddConstant(name, SequentialType({1, 1}));
+      model_.weights[name] = std::vector<float>{static_cast<float>(kUnseen)};
+    }
+    ISOMER_ASSIGN_OR_RETURN(
+        TensorRef all, Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{queries, keys}}}},
+                            {unseen_}, "unseen/all"));
+    ISOMER_ASSIGN_OR_RETURN(
+        mask, Call({OpKind::kTrilu, {{"upper", int64_t{1}}, {"k", 1 + keys - queries}}}, {all},
+                   "unseen/mask"));
+    return mask;
+  }
+
+  absl::StatusOr<TensorRef> Attention(const Node& node, const std::vector<TensorRef>& inputs) {
+    const std::string name(node.name);
+    const std::vector<int64_t> q = SizesOf(inputs[0]), k = SizesOf(inputs[1]);
+    ISOMER_ASSIGN_OR_RETURN(
+        TensorRef scaled, Call({OpKind::kScale, {{"factor", node.op.Number("scale")}}}, {inputs[0]},
+                               name + "/scaled"));
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef keys, Repeated(inputs[1], q[1] / k[1], name + "/keys"));
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef values,
+                            Repeated(inputs[2], q[1] / k[1], name + "/values"));
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef transposed,
+                            Call({OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}},
+                                 {keys}, name + "/keys/transposed"));
+    ISOMER_ASSIGN_OR_RETURN(TensorRef scores,
+                            Call({OpKind::kMatMul}, {scaled, transposed}, name + "/scores"));
+    if (node.op.kind() == OpKind::kCappedAttention) {
+      ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kTanh}, {scores}, name + "/tanh"));
+      ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kScale, {{"factor", node.op.Number("cap")}}},
+                                           {scores}, name + "/cap"));
+    }
+    if (inputs.size() > 3) {
+      ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, inputs[3]}, name + "/masked"));
+    }
+    if (node.op.Int("causal") != 0) {
+      ISOMER_ASSIGN_OR_RETURN(const TensorRef mask, CausalMask(q[2], k[2]));
+      ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, mask}, name + "/causal"));
+    }
+    ISOMER_ASSIGN_OR_RETURN(
+        const TensorRef shares,
+        Call({OpKind::kSoftmax, {{"axis", int64_t{-1}}}}, {scores}, name + "/softmax"));
+    return Call({OpKind::kMatMul}, {shares, values}, name);
+  }
+
+  Model& model_;
+  Graph graph_;
+  TensorRef unseen_ = {{-1}, 0};
+  std::map<std::pair<int64_t, int64_t>, TensorRef> masks_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> TakeAttentionApart(Model* model) { return Rewriter(model).Run(); }
+
+}  // namespace isomer

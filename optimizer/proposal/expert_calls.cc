@@ -1,0 +1,41 @@
+#include "optimizer/proposal/expert_calls.h"
+
+#include "optimizer/sharding/batch_dims.h"
+
+namespace isomer {
+
+ExpertCalls::ExpertCalls(const Graph& graph)
+    : graph_(graph), leads_to_product_(graph.num_nodes(), false) {
+  const std::vector<std::vector<Graph::Use>> users = graph.Users();
+  const std::vector<NodeId> order = graph.TopologicalOrder();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    for (const Graph::Use& use : users[id->value]) {
+      const Node& user = graph.node(use.user);
+      const bool ends = user.op.kind() == OpKind::kMatMul || IsLayout(user.op.kind());
+      if (ends ? IsProduct(use.user) : leads_to_product_[use.user.value]) {
+        leads_to_product_[id->value] = true;
+      }
+    }
+  }
+}
+
+int64_t ExpertCalls::num_experts() const {
+  for (int i = 0; i < graph_.num_nodes(); ++i) {
+    if (IsProduct({i})) return graph_.type(graph_.node({i}).inputs[1]).dims[0].size;
+  }
+  return 0;
+}
+
+bool ExpertCalls::IsProduct(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.op.kind() != OpKind::kMatMul) return false;
+  const Node& weight = graph_.node(node.inputs[1].node);
+  return weight.op.kind() == OpKind::kWeight && weight.outputs[0].rank() >= 3;
+}
+
+int ExpertCalls::DimOf(const CallToMap& call) const {
+  if (IsProduct(call.id)) return call.declaration().LeadOfOperandDim(1, 0);
+  return leads_to_product_[call.id.value] ? call.DimOf(DimRole::kExpert) : -1;
+}
+
+}  // namespace isomer

@@ -1,0 +1,33 @@
+// Calls of a mixture's experts, found by structure.
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_EXPERT_CALLS_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_EXPERT_CALLS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "optimizer/mapping/role_mapping.h"
+#include "pcg/ir/graph.h"
+
+namespace isomer {
+
+// A product of an expert has a weight of rank 3 or more, whose first dim is the experts. `graph`
+// must outlive this.
+class ExpertCalls {
+ public:
+  explicit ExpertCalls(const Graph& graph);
+
+  // Of the first product; 0: there is none.
+  int64_t num_experts() const;
+  bool IsProduct(NodeId id) const;
+  // The iteration dim that is the experts, of a product and of calls that lead from one to the next
+  // (without another product in between); -1: of other calls.
+  int DimOf(const CallToMap& call) const;
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> leads_to_product_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_EXPERT_CALLS_H_

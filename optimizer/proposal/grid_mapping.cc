@@ -1,0 +1,142 @@
+#include "optimizer/proposal/grid_mapping.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/mapping/role_mapping.h"
+#include "optimizer/proposal/expert_calls.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+class GridMapper {
+ public:
+  GridMapper(const Graph& graph, const GridDegrees& degrees, CostTables* tables,
+             std::string* misfit)
+      : graph_(graph), degrees_(degrees), tables_(*tables), experts_(graph), misfit_(misfit) {}
+
+  absl::StatusOr<MappedModel> Run() {
+    if (misfit_ != nullptr) misfit_->clear();
+    const PreferencesOfCall preferences = [this](const CallToMap& call) { return Prefer(call); };
+    // What leads to a product of experts is no property of a call alone.
+    const bool by_place = degrees_.expert > 1;
+    ISOMER_ASSIGN_OR_RETURN(MappedModel mapped,
+                            MapByRoles(graph_, preferences, by_place, &tables_));
+    mapped.copies_arranged = true;
+    ISOMER_RETURN_IF_ERROR(CheckUsed(mapped));
+    return mapped;
+  }
+
+ private:
+  std::vector<ShardingPreference> Prefer(const CallToMap& call) {
+    std::vector<ShardingPreference> preferred;
+    if (degrees_ != GridDegrees()) {
+      const int experts = degrees_.expert > 1 ? experts_.DimOf(call) : -1;
+      if (experts >= 0 && Divides(call, experts, degrees_.expert, "expert")) {
+        preferred.push_back(Grid(call, experts));
+        splits_experts_ = true;
+      } else {
+        preferred.push_back(Grid(call, -1));
+      }
+      if (preferred.back().axes.empty()) preferred.clear();  // Data parallelism, as below.
+    }
+    call.AddDataParallel(&preferred);
+    return preferred;
+  }
+
+  // `experts`: the iteration dim that is split by expert parallelism, or -1.
+  ShardingPreference Grid(const CallToMap& call, int experts) {
+    const int batch = call.DimOf(DimRole::kBatch);
+    int64_t left = call.devices;
+    std::vector<Axis> inner;  // innermost first
+    const auto add = [&](int dim, int64_t degree) {
+      if (degree == 1) return;
+      inner.push_back({dim, degree});
+      left /= degree;
+    };
+    const int model = degrees_.tensor > 1 ? ModelDimOf(call) : -1;
+    const bool is_model =
+        model >= 0 && model != batch && Divides(call, model, degrees_.tensor, "tensor");
+    if (is_model) add(model, degrees_.tensor);
+    const int sequence = call.DimOf(DimRole::kSequence);
+    if (sequence >= 0 && sequence != batch && sequence != model) {
+      const int64_t of_sequence = degrees_.context * (is_model ? 1 : degrees_.tensor);
+      if (call.DegreeFor(sequence, of_sequence) == of_sequence) {
+        add(sequence, of_sequence);
+        splits_sequence_ |= degrees_.context > 1;
+      }
+    }
+    if (experts >= 0) add(experts, degrees_.expert);
+    if (inner.empty()) return {};
+    add(batch, call.DegreeFor(batch, left));
+    return {{inner.rbegin(), inner.rend()}, 0, is_model ? model : -1, experts};
+  }
+
+  // Of tensor parallelism; -1: the call is not split so.
+  int ModelDimOf(const CallToMap& call) const {
+    const int model = call.DimOf(DimRole::kModel);
+    if (model >= 0) return model;
+    const Declaration& d = call.declaration();
+    const bool is_product = call.IsProductWithWeight() || experts_.IsProduct(call.id);
+    if (is_product) {  // column parallel
+      return d.LeadOfOutputDim(0, static_cast<int>(d.outputs[0].size()) - 1);
+    }
+    const bool is_look_up =
+        call.space.op.kind() == OpKind::kEmbedding && call.node.operands[0].stored;
+    if (!is_look_up) return -1;
+    const int rows = d.LeadOfOperandDim(0, 0);
+    return rows >= 0 && call.space.expansions.SplitOf(rows) != nullptr ? rows : -1;
+  }
+
+  bool Divides(const CallToMap& call, int dim, int64_t degree, const char* flag) {
+    if (call.DegreeFor(dim, degree) == degree) return true;
+    if (misfit_ != nullptr && misfit_->empty()) {
+      const IterationDim& d = call.declaration().dims[dim];
+      *misfit_ = absl::StrCat("--", flag, "=", degree, " does not divide the ", d.size.value(),
+                              " of dim ", d.name, " of ", graph_.Label(call.id));
+    }
+    return false;
+  }
+
+  absl::Status CheckUsed(const MappedModel& mapped) const {
+    const auto is_row_parallel = [&](const auto& mapped_call) {
+      const auto& [id, choice] = mapped_call;
+      return graph_.node(id).op.kind() == OpKind::kMatMul && choice.outputs[0].type.partials > 1;
+    };
+    if (degrees_.tensor > 1 &&
+        std::none_of(mapped.choices.begin(), mapped.choices.end(), is_row_parallel)) {
+      return absl::NotFoundError(
+          "megatron: no matrix product of the model is followed by another without a reduction of "
+          "its columns in between");
+    }
+    if (degrees_.context > 1 && !splits_sequence_) {
+      return absl::NotFoundError(absl::StrCat("--context=", degrees_.context,
+                                              ": no call of the model is split in a sequence"));
+    }
+    if (degrees_.expert > 1 && !splits_experts_) {
+      return absl::NotFoundError(absl::StrCat("--expert=", degrees_.expert,
+                                              ": the model has no products of so many experts"));
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const GridDegrees degrees_;
+  CostTables& tables_;
+  const ExpertCalls experts_;
+  std::string* const misfit_;
+  bool splits_sequence_ = false, splits_experts_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<MappedModel> MapGrid(const Graph& graph, const GridDegrees& degrees,
+                                    CostTables* tables, std::string* misfit) {
+  return GridMapper(graph, degrees, tables, misfit).Run();
+}
+
+}  // namespace isomer

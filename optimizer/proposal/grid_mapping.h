@@ -1,0 +1,40 @@
+// Mappings by hand of parallel configurations, for any model: dims are found by structure
+// (batch_dims.h), not by names.
+//
+// From the outermost axis of devices to the innermost:
+//   data     the batch
+//   expert   products of experts in their experts; of all other calls a part of the batch
+//   context  the sequence, of all calls; attention gathers keys and values
+//   tensor   products with weights alternate between column and row parallel, attention by heads,
+//            look-ups by rows of the table; what lies between a row-parallel product and the next
+//            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
+//            the sequence parallelism of Korthikanti et al. 2022)
+#ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
+#define ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
+
+namespace isomer {
+
+struct GridDegrees {
+  int64_t tensor = 1, context = 1, expert = 1;
+  friend auto operator<=>(const GridDegrees&, const GridDegrees&) = default;
+};
+
+// Over the devices, and micro-batches, of the tables' options; data parallelism has what the other
+// degrees leave. A call whose dim a degree does not divide is split by less of it; `misfit` (may be
+// null) is set to a line that names the first, or to "". Errors: NotFound if the model has no
+// column-parallel product that a row-parallel one follows (tensor), no sequence (context), no
+// products of experts (expert). REQUIRES: tensor x context, and expert x context x tensor, divide
+// the devices.
+absl::StatusOr<MappedModel> MapGrid(const Graph& graph, const GridDegrees& degrees,
+                                    CostTables* tables, std::string* misfit = nullptr);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_

@@ -1,0 +1,120 @@
+#include "optimizer/proposal/launch_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string ErrorOf(const std::string& contents) {
+  const auto launch = ParseLaunchSettings(contents, "my.txt");
+  EXPECT_FALSE(launch.ok());
+  const std::string message(launch.status().message());
+  EXPECT_THAT(message, StartsWith("my.txt: "));
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+  return message;
+}
+
+TEST(LaunchSettings, ReadsMegatronsCommandLine) {
+  const auto launch = ParseLaunchSettings(R"(#!/bin/bash
+# GPT-175B, as in the paper: --tensor-model-parallel-size 1
+torchrun --nproc_per_node 8 pretrain_gpt.py \
+  --tensor-model-parallel-size 8 --pipeline-model-parallel-size=8 \
+  --num-layers 96 --num-layers-per-virtual-pipeline-stage 4 \
+  --micro-batch-size 1 --global-batch-size 64 \
+  --recompute-granularity selective --sequence-parallel \
+  --use-distributed-optimizer --bf16 --lr 6.0e-5 --data-path "my data"
+)",
+                                          "my.txt");
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->framework, "Megatron-LM");
+  EXPECT_EQ(launch->grid.degrees, (GridDegrees{.tensor = 8}));
+  EXPECT_EQ(launch->grid.stages, 8);
+  EXPECT_EQ(launch->grid.chunks, 3);
+  EXPECT_EQ(launch->grid.micro_batch_size, 1);
+  EXPECT_EQ(launch->grid.recomputation, RecomputeMode::kSelective);
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kSharded);
+  EXPECT_EQ(launch->global_batch_size, 64);
+  EXPECT_EQ(launch->precision, DataType::kBFloat16);
+  EXPECT_THAT(launch->ignored, ElementsAre("--data-path", "--lr", "--nproc_per_node"));
+}
+
+// As scripts have them: words of a shell array.
+TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
+  const auto launch = ParseLaunchSettings(
+      "MODEL=(\n  --context-parallel-size 4\n  --expert-model-parallel-size \"2\"\n  --fp16\n)\n",
+      "my.txt");
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->grid.degrees, (GridDegrees{.context = 4, .expert = 2}));
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kAllReduce);
+  EXPECT_EQ(launch->precision, DataType::kFloat16);
+  EXPECT_TRUE(launch->ignored.empty());
+}
+
+TEST(LaunchSettings, ReadsDeepSpeedsJson) {
+  const auto launch = ParseLaunchSettings(R"({
+  "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
+  "zero_optimization": {"stage": 3, "overlap_comm": true},
+  "bf16": {"enabled": true}, "fp16": {"enabled": false}
+})",
+                                          "ds.json");
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->framework, "DeepSpeed");
+  EXPECT_EQ(launch->grid.micro_batch_size, 4);
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kShardedWeights);
+  EXPECT_EQ(launch->global_batch_size, 256);
+  EXPECT_EQ(launch->precision, DataType::kBFloat16);
+  EXPECT_THAT(launch->ignored, ElementsAre("zero_optimization.overlap_comm"));
+}
+
+TEST(LaunchSettings, ReadsTorchtitansToml) {
+  const auto launch = ParseLaunchSettings(R"(
+[training]
+local_batch_size = 8   # of a rank
+seq_len = 8192
+
+[parallelism]
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 4
+pipeline_parallel_degree = 2
+
+[activation_checkpoint]
+mode = "full"
+)",
+                                          "train.toml");
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->framework, "torchtitan");
+  EXPECT_EQ(launch->grid.degrees.tensor, 4);
+  EXPECT_EQ(launch->grid.stages, 2);
+  EXPECT_EQ(launch->grid.micro_batch_size, 1);
+  EXPECT_EQ(launch->grid.recomputation, RecomputeMode::kFull);
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kShardedWeights);
+  EXPECT_EQ(launch->precision, DataType::kBFloat16);
+  EXPECT_THAT(launch->ignored, ElementsAre("training.seq_len"));
+}
+
+TEST(LaunchSettings, RefusesInALine) {
+  EXPECT_THAT(ErrorOf("hello"), HasSubstr("neither Megatron-LM's command line"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("neither Megatron-LM's"));
+  EXPECT_THAT(ErrorOf("{\"train_batch_size\": "), HasSubstr("begins as JSON does"));
+  EXPECT_THAT(ErrorOf("{\"zero_optimization\": {\"stage\": 4}}"),
+              HasSubstr("'4': there are 0 to 3"));
+  EXPECT_THAT(ErrorOf("--tensor-model-parallel-size x"), HasSubstr("'x' is no number from 1"));
+  EXPECT_THAT(ErrorOf("--tensor-model-parallel-size -2"), HasSubstr("'-2' is no number from 1"));
+  EXPECT_THAT(ErrorOf("--pipeline-model-parallel-size 4 --num-layers 10 "
+                      "--num-layers-per-virtual-pipeline-stage 2"),
+              HasSubstr("do not divide --num-layers 10"));
+  EXPECT_THAT(ErrorOf("--micro-batch-size 1 --recompute-granularity some"),
+              HasSubstr("there are none, selective, full"));
+  EXPECT_THAT(ErrorOf("[parallelism]\ntensor_parallel_degree = 99999999999999999999\n"),
+              HasSubstr("is no number"));
+}
+
+}  // namespace
+}  // namespace isomer
