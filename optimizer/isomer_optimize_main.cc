@@ -425,7 +425,7 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, bool training) {
     ISOMER_ASSIGN_OR_RETURN(const int taken_apart, TakeAttentionApart(&model));
     if (taken_apart == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--attention=unfused: ", model.name, " has no attention"));
+          absl::StrCat("--attention=unfused: ", model.name, " has no calls of fused attention"));
     }
   }
   if (training && stated != DataType::kFloat32) {

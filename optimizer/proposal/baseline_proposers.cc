@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/search_context.h"
@@ -66,7 +68,12 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
   absl::StatusOr<GridPlan> made =
       PlanOfConfig(context->model, options.training, config, &context->tables);
-  if (absl::IsNotFound(made.status())) return absl::InvalidArgumentError(made.status().message());
+  if (absl::IsNotFound(made.status())) {
+    const bool names_flag = absl::StartsWith(made.status().message(), "--");
+    return absl::InvalidArgumentError(
+        absl::StrCat(names_flag ? "" : absl::StrCat("--tensor=", config.degrees.tensor, ": "),
+                     made.status().message()));
+  }
   ISOMER_RETURN_IF_ERROR(made.status());
   context->SetOptions(&made->plan);
   config.SetOptions(&made->plan);
@@ -83,7 +90,8 @@ absl::Status EnterBaseline(const std::string& name, SearchContext* context, Subm
   auto mapped = MapBaseline(name, context->model.graph, &context->tables);
   if (absl::IsNotFound(mapped.status())) {
     if (context->options.plan != name) return absl::OkStatus();
-    return absl::InvalidArgumentError(mapped.status().message());
+    return absl::InvalidArgumentError(
+        absl::StrCat("--plan=", name, ": ", mapped.status().message()));
   }
   ISOMER_RETURN_IF_ERROR(mapped.status());
   ISOMER_ASSIGN_OR_RETURN(const int entry, EnterMapping(*mapped, name, nullptr, context, on));

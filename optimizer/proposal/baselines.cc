@@ -19,7 +19,7 @@ absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& gr
   if (name == kDataParallel || name == kZero3) return MapGrid(graph, {}, tables);
   const int64_t node = std::gcd(tables->cost().machine().devices_per_node(), tables->num_devices());
   if (name == kMegatron && node > 1) return MapGrid(graph, {.tensor = node}, tables);
-  if (name == kMegatron) return absl::NotFoundError("megatron: a node has just one device");
+  if (name == kMegatron) return absl::NotFoundError("a node has just one device");
   if (name == kPublished) return MapPublished(graph, tables);
   return absl::InvalidArgumentError(absl::StrCat("--plan=", name, ": there are ", kDataParallel,
                                                  ", ", kZero3, ", ", kMegatron, " and ",

@@ -110,7 +110,7 @@ class GridMapper {
     if (degrees_.tensor > 1 &&
         std::none_of(mapped.choices.begin(), mapped.choices.end(), is_row_parallel)) {
       return absl::NotFoundError(
-          "megatron: no matrix product of the model is followed by another without a reduction of "
+          "no matrix product of the model is followed by another without a reduction of "
           "its columns in between");
     }
     if (degrees_.context > 1 && !splits_sequence_) {

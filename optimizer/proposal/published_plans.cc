@@ -195,7 +195,7 @@ absl::StatusOr<MappedModel> MapPublished(const Graph& graph, CostTables* tables)
   const std::optional<PublishedKind> kind = PublishedKindOf(graph);
   if (!kind.has_value()) {
     return absl::NotFoundError(
-        "published: there are plans for mixtures of experts, tables, recurrent and convolutional "
+        "there are plans for mixtures of experts, tables, recurrent and convolutional "
         "networks; this is none of them");
   }
   switch (*kind) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/proposal/baseline_proposers.h"
+#include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/parts.h"
 #include "optimizer/proposal/plan_bound.h"
 #include "optimizer/proposal/proposers.h"
@@ -35,7 +37,9 @@ class Optimizer {
 
   absl::StatusOr<OptimizeResult> Run() {
     const auto start = std::chrono::steady_clock::now();
+    if (PlansBaselines()) StartBaselines();
     ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, Search());
+    TakeBaselines(&result);
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
@@ -66,6 +70,59 @@ class Optimizer {
     }
     ISOMER_RETURN_IF_ERROR(SearchParts(&result));
     return result;
+  }
+
+  // Of a user's search that looks further than they do, for one machine.
+  bool PlansBaselines() const {
+    const OptimizeOptions& options = run_.options;
+    return run_.Searches() && options.constraints.empty() && !Simulates(options.strategy) &&
+           options.strategy != Strategy::kExhaustive && run_.devices > 1;
+  }
+
+  // Beside the search each baseline is planned as --plan=NAME does, whatever else runs: what the
+  // search saves is said against that.
+  void StartBaselines() {
+    baselines_ =
+        std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred, [this] {
+          std::map<std::string, OptimizeResult> results;
+          for (const char* name : {kDataParallel, kZero3, kMegatron, kPipeline, kPublished}) {
+            OptimizeOptions options = OptionsForWhatIsLeft();
+            options.plan = name;
+            if (options.without.count(name) > 0) continue;
+            options.without.insert({kDataParallel, kZero3, kMegatron, kPublished, kGrid});
+            options.without.erase(name);
+            options.grid.reset();
+            options.bound_nodes = 0;
+            options.threads = 1;
+            if (name == std::string(kZero3)) {
+              if (!options.training) continue;
+              options.update.method = UpdateMethod::kShardedWeights;
+              options.choose_update_method = false;
+            }
+            // A baseline that the model has not is none.
+            absl::StatusOr<OptimizeResult> result =
+                Optimizer(run_.model, run_.tables.rules(), run_.cost, options, &run_.predictions)
+                    .Search();
+            if (result.ok()) results[name] = *std::move(result);
+          }
+          return results;
+        });
+  }
+
+  void TakeBaselines(OptimizeResult* result) {
+    if (!baselines_.valid()) return;
+    const OptimizeOptions& options = run_.options;
+    for (auto& [name, baseline] : baselines_.get()) {
+      const Plan& plan = baseline.plan;
+      result->baselines[name] = {plan.predicted_step_us, plan.predicted_peak_bytes};
+      const bool takes_part =
+          options.choose_update_method || plan.update.method == options.update.method;
+      const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
+      baseline.baselines.clear();
+      if (takes_part) {
+        TakeIfBetter(std::move(baseline), proposer.ok() ? **proposer : kGrids, result);
+      }
+    }
   }
 
   // Searches parts of the machine. A plan that leaves devices idle could be found on those that it
@@ -260,6 +317,7 @@ class Optimizer {
   }
 
   SearchContext run_;
+  std::future<std::map<std::string, OptimizeResult>> baselines_;
   // A concurrent search for algebra first.
   OptimizeOptions algebra_first_options_;
   std::unique_ptr<Optimizer> algebra_first_;

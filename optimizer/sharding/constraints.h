@@ -40,6 +40,8 @@ struct Constraints {
   std::vector<OfTensor> tensors;
   std::vector<OfNode> nodes;
   std::vector<Colocation> colocations;
+
+  bool empty() const { return tensors.empty() && nodes.empty() && colocations.empty(); }
 };
 
 // Errors: unreadable file, constraints that say nothing, or that contradict themselves; one line

@@ -62,7 +62,7 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--tensor=2"}, "--tensor is for --plan=grid");
   ExpectRefused({"--plan=megatron", "--context=2"}, "--context is for --plan=grid");
   ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
-  ExpectRefused({"--attention=unfused"}, "has no attention");
+  ExpectRefused({"--attention=unfused"}, "has no calls of fused attention");
   ExpectRefused({"--search=exhaustive", "--precision=bfloat16"}, "is for --precision=float32");
 }
 
