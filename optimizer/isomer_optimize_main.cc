@@ -110,6 +110,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, compare, "",
           "a file with the configuration that you run, which is a baseline of the search: the "
           "command line of Megatron-LM, or the settings of DeepSpeed (JSON) or torchtitan (TOML)");
+ABSL_FLAG(std::string, price, "",
+          "a plan file, which is priced on --machine, with --profile if there is one, and no more; "
+          "without MODEL");
 ABSL_FLAG(int32_t, steps_between_flushes, 1,
           "how often pipelines are drained; more than 1: weights of two versions (PipeDream-2BW), "
           "gradients are a step late, which is another training");
@@ -521,6 +524,47 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
   return kExitDone;
 }
 
+// The profile of --profile, empty without; checked against the machine.
+absl::StatusOr<Profile> ProfileOfFlags(const Machine& machine) {
+  Profile profile;
+  const std::string path = absl::GetFlag(FLAGS_profile);
+  if (path.empty()) return profile;
+  ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(path));
+  if (const absl::Status serves = CheckProfileServes(profile, machine);
+      !serves.ok() && !absl::GetFlag(FLAGS_profile_of_another_device)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", serves.message()));
+  }
+  return profile;
+}
+
+absl::StatusOr<int> Price(const std::string& path) {
+  ISOMER_RETURN_IF_ERROR(
+      RefuseFlagsBut({"price", "machine", "nodes", "devices_per_node", "device_memory_gib",
+                      "profile", "profile_of_another_device", "rules", "trace", "timeline", "dot"},
+                     "is of a search, and --price has a plan"));
+  if (absl::GetFlag(FLAGS_machine).empty()) {
+    return absl::InvalidArgumentError("--price needs --machine");
+  }
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path));
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOfFlags(machine));
+  const CostModel cost(std::move(machine),
+                       absl::GetFlag(FLAGS_profile).empty() ? nullptr : &profile);
+  const absl::StatusOr<OptimizeResult> result = PricePlan(std::move(plan), cost);
+  if (!result.ok()) {
+    return absl::Status(result.status().code(),
+                        absl::StrCat(path, ": ", result.status().message()));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Report report, ReportOf(*result, rules, cost));
+  std::fputs(report.text.c_str(), stdout);
+  ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
+  if (result->fits) return kExitDone;
+  std::fprintf(stderr, "%s\n", DoesNotFitText(*result, cost.machine(), std::nullopt).c_str());
+  return kExitNo;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
   if (absl::GetFlag(FLAGS_describe)) return Describe(arguments);
@@ -534,6 +578,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::fputs(PolicyText(policy).c_str(), stdout);
     return kExitDone;
   }
+  if (const std::string plan = absl::GetFlag(FLAGS_price); !plan.empty()) {
+    if (!arguments.empty()) return absl::InvalidArgumentError("--price takes no MODEL");
+    return Price(plan);
+  }
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
   if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
   if (absl::GetFlag(FLAGS_machine).empty() ||
@@ -546,16 +594,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   ISOMER_RETURN_IF_ERROR(AddCompared(model, &options));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
-  Profile profile;
-  const std::string profile_path = absl::GetFlag(FLAGS_profile);
-  if (!profile_path.empty()) {
-    ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(profile_path));
-    if (const absl::Status serves = CheckProfileServes(profile, machine);
-        !serves.ok() && !absl::GetFlag(FLAGS_profile_of_another_device)) {
-      return absl::InvalidArgumentError(absl::StrCat(profile_path, ": ", serves.message()));
-    }
-  }
-  const CostModel cost(std::move(machine), profile_path.empty() ? nullptr : &profile);
+  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOfFlags(machine));
+  const CostModel cost(std::move(machine),
+                       absl::GetFlag(FLAGS_profile).empty() ? nullptr : &profile);
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
   // Calls of unfused attention would be found to be attention.

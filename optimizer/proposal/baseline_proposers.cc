@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
+#include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/search_context.h"
 #include "pcg/support/status_macros.h"
 
@@ -78,6 +79,14 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   context->SetOptions(&made->plan);
   config.SetOptions(&made->plan);
   context->baselines.misfit = made->misfit;
+  if (options.plan == kGrid) {
+    context->tables.set_options(context->BaseOptions());
+    ISOMER_ASSIGN_OR_RETURN(
+        const std::vector<ConfigEstimate> estimates,
+        EnumerateGrids(context->model.graph, GridOptionsOf(*context, context->devices),
+                       context->cost.machine().memory_bytes(), &context->tables));
+    if (!estimates.empty()) context->baselines.first_choice = estimates[0];
+  }
   ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],
                           context->contest.Consider(std::move(made->plan), options.grid_name));
   return absl::OkStatus();

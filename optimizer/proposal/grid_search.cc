@@ -213,13 +213,7 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
   context->tables.set_options(context->BaseOptions());
   const double before_us = context->contest.step_us();
   GridSearchOptions options;
-  options.grids.devices = on->devices;
-  options.grids.policy = context->policy();
-  options.grids.update = context->options.update.method;
-  options.grids.choose_update = context->options.choose_update_method;
-  options.grids.may_recompute = context->options.training;
-  options.grids.steps_between_flushes = context->options.steps_between_flushes;
-  options.grids.bound_stages = context->restrictions.stages();
+  options.grids = GridOptionsOf(*context, on->devices);
   options.restricted = context->restrictions.restrict_calls();
   options.plan = context->options.plan;
   if (SearchesStages(*context)) {
@@ -248,6 +242,17 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
 }
 
 }  // namespace
+
+GridOptions GridOptionsOf(const SearchContext& context, int64_t devices) {
+  const OptimizeOptions& options = context.options;
+  return {.devices = devices,
+          .policy = context.policy(),
+          .update = options.update.method,
+          .choose_update = options.choose_update_method,
+          .steps_between_flushes = options.steps_between_flushes,
+          .may_recompute = options.training,
+          .bound_stages = context.restrictions.stages()};
+}
 
 constinit const Proposer kGrids = {"grids",
                                    "tensor x pipeline x data parallel degrees, with micro-batches",

@@ -25,6 +25,9 @@ namespace isomer {
 // devices waiting, or does not fit; then of half of the devices, as long as those are faster.
 extern const Proposer kGrids;
 
+// What a user asks of configurations on so many devices.
+GridOptions GridOptionsOf(const SearchContext& context, int64_t devices);
+
 struct GridSearchOptions {
   GridOptions grids;
   std::string plan;  // only grids that are this baseline's (baselines.h), or ""

@@ -53,6 +53,7 @@ struct Baselines {
   std::vector<std::string> ignoring;                 // that do not keep the constraints
   std::vector<std::pair<std::string, int>> entered;  // and not predicted yet
   std::string misfit;                                // of the user's own configuration (GridPlan)
+  std::optional<ConfigEstimate> first_choice;        // of all, beside the user's own
 };
 
 // Asked for each mapping that is considered, for weights that calls arrange (transpose, join): each

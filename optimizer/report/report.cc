@@ -291,7 +291,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                       cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
-                      result.origin == kFound ? "the search" : "the baseline " + result.origin);
+                      result.origin == kFound    ? "the search"
+                      : result.origin == kPriced ? "a file"
+                                                 : "the baseline " + result.origin);
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);
@@ -338,10 +340,18 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     absl::StrAppend(&text, PredictionLine(name, prediction, fits, result));
   };
   for (const auto& [name, prediction] : result.baselines) line(name, prediction);
+  if (result.first_choice.has_value()) {
+    const ConfigEstimate& first = *result.first_choice;
+    absl::StrAppendFormat(&text,
+                          "  The search would begin with %s,\n  estimated at %.1f us a step and %s "
+                          "per device.\n",
+                          first.config.ToString(), first.step_us, BytesText(first.peak_bytes));
+  }
   if (!result.ignoring.empty()) {
     absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
                     ": without your constraints)\n");
   }
+  if (result.origin == kPriced) return text;
   line("one device alone", result.single_device);
   if (result.single_device.step_us < plan.predicted_step_us) {
     absl::StrAppend(&text,

@@ -134,10 +134,15 @@ Json ReportJson(const OptimizeResult& result, const Explanation& explanation, co
   for (const std::string& name : result.ignoring) {
     json["baselines_that_ignore_constraints"].Append(name);
   }
-  json["single_device"] = PredictionJson(result.single_device);
+  if (result.origin != kPriced) json["single_device"] = PredictionJson(result.single_device);
+  if (result.first_choice.has_value()) {
+    json["first_choice"] =
+        PredictionJson({result.first_choice->step_us, result.first_choice->peak_bytes});
+    json["first_choice"]["configuration"] = result.first_choice->config.ToString();
+  }
   json["step"] = ExplanationJson(explanation, cost.machine(), result.simulation.step_us);
   if (result.pipeline.has_value()) json["pipeline"] = PipelineJson(*result.pipeline);
-  json["search"] = SearchJson(result);
+  if (result.origin != kPriced) json["search"] = SearchJson(result);
   json["proposers"] = ProposersJson(result.proposers);
   for (const Threshold& threshold : AllThresholds()) {
     json["policy"][threshold.name] = ValueOf(result.policy, threshold);

@@ -258,6 +258,7 @@ class Optimizer {
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
     result->misfit = run_.baselines.misfit;
+    result->first_choice = run_.baselines.first_choice;
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
     result->policy = run_.policy();
@@ -326,6 +327,28 @@ class Optimizer {
 };
 
 }  // namespace
+
+absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
+  const Machine& machine = cost.machine();
+  if (plan.num_devices != machine.num_devices()) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan is for ", plan.num_devices,
+                                                   " devices, and the machine has ",
+                                                   machine.num_devices()));
+  }
+  OptimizeResult result;
+  result.origin = kPriced;
+  ISOMER_ASSIGN_OR_RETURN(result.simulation, PredictPlan(cost, &plan));
+  ISOMER_ASSIGN_OR_RETURN(std::optional<Simulation> closely, PredictPlanClosely(cost, &plan));
+  if (closely.has_value()) result.simulation = *std::move(closely);
+  result.fits = plan.predicted_peak_bytes <= machine.memory_bytes();
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  if (moments > 1) {
+    ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(machine, plan));
+    result.pipeline = SummaryOfPipeline(lowered.schedule, result.simulation);
+  }
+  result.plan = std::move(plan);
+  return result;
+}
 
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options) {

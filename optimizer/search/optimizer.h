@@ -25,6 +25,9 @@
 
 namespace isomer {
 
+// The origin of a plan that a user brings.
+inline constexpr char kPriced[] = "file";
+
 struct OptimizeResult {
   Plan plan;  // the fastest that fits; the one with least memory if none does
   bool fits = true;
@@ -35,6 +38,8 @@ struct OptimizeResult {
   Prediction single_device;                 // the unrewritten model on one device
   std::vector<std::string> ignoring;        // baselines that violate the constraints
   std::string misfit;                       // of the user's own configuration (GridPlan)
+  // With --plan=grid: the configuration that the search would begin with, as estimated.
+  std::optional<ConfigEstimate> first_choice;
   SearchRecord searches;
   ProposerLedger proposers;  // gain of each
   SearchPolicy policy;       // of this search
@@ -50,6 +55,10 @@ struct OptimizeResult {
     return bound->step_us == step_us ? 0 : 1 - bound->step_us / step_us;
   }
 };
+
+// Prices a plan that there is already on the cost model's machine, as if a search had found it.
+// InvalidArgument: it is for more devices than the machine has.
+absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost);
 
 // REQUIRES: the model's types are sequential; for training, it has a loss.
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,

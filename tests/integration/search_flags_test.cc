@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
@@ -64,6 +68,76 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
   ExpectRefused({"--attention=unfused"}, "has no calls of fused attention");
   ExpectRefused({"--search=exhaustive", "--precision=bfloat16"}, "is for --precision=float32");
+}
+
+// A plan costs the same when it is brought back, another where machines differ, and one line where
+// it does not suit.
+TEST_F(SearchFlags, PlansArePricedAsTheyWereMade) {
+  const std::string plan = ScratchFile("priced.plan"), json = ScratchFile("priced.json");
+  const auto number = [](const std::string& path, const std::string& key) {
+    const std::string text = ReadFile(path).value();
+    const size_t at = text.find("\"" + key + "\": ");
+    EXPECT_NE(at, std::string::npos) << key;
+    return std::strtod(text.c_str() + at + key.size() + 4, nullptr);
+  };
+  const ProgramResult made =
+      RunBinary("isomer-optimize",
+                {SourceFile("models/data/bert_tiny.onnx"), "--machine=dgx_h100", "--nodes=1",
+                 "--plan=grid", "--tensor=2", "--pipeline=2", "--out=" + plan, "--json=" + json});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("The search would begin with "));
+  const double step_us = number(json, "predicted_step_us");
+  const auto price = [&](std::vector<std::string> flags) {
+    flags.push_back("--price=" + plan);
+    return RunBinary("isomer-optimize", flags);
+  };
+  const ProgramResult same = price({"--machine=dgx_h100", "--nodes=1", "--json=" + json});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("from a file"));
+  EXPECT_EQ(number(json, "predicted_step_us"), step_us);
+  EXPECT_EQ(price({"--machine=dgx_a100", "--nodes=1", "--json=" + json}).exit_code, 0);
+  EXPECT_NE(number(json, "predicted_step_us"), step_us);
+  for (const auto& [flags, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--machine=dgx_h100", "--nodes=2"},
+            "the plan is for 8 devices, and the machine has 16"},
+           {{}, "--price needs --machine"},
+           {{"--machine=dgx_h100", "--batch_size=4"}, "--batch_size is of a search"},
+           {{"zoo:mlp", "--machine=dgx_h100"}, "--price takes no MODEL"}}) {
+    const ProgramResult refused = price(flags);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(why));
+  }
+}
+
+// Their own configuration is a baseline that the search is held against.
+TEST_F(SearchFlags, AUsersConfigurationIsCompared) {
+  const std::string path = ScratchFile("megatron_args.txt");
+  ASSERT_TRUE(WriteFileAtomically(path,
+                                  "--tensor-model-parallel-size 2 \\\n--micro-batch-size 1 "
+                                  "--global-batch-size 8 --lr 1e-4\n")
+                  .ok());
+  const std::vector<std::string> arguments = {
+      "zoo:gpt?layers=1&hidden=32&heads=16&vocabulary=64&"
+      "seq=8&batch=8",
+      "--machine=dgx_h100",
+      "--nodes=1",
+      "--devices_per_node=4",
+      "--out=" + ScratchFile("compared.plan"),
+      "--compare=" + path};
+  const ProgramResult compared = RunBinary("isomer-optimize", arguments);
+  EXPECT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out, testing::ContainsRegex("megatron_args.txt +[0-9.]+ us a step"));
+  EXPECT_THAT(compared.err, HasSubstr("1 settings of Megatron-LM that no plan depends on"));
+  std::vector<std::string> other = arguments;
+  other.push_back("--batch_size=16");
+  const ProgramResult refused = RunBinary("isomer-optimize", other);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("its global batch is 8, the model's 16"));
+  other = arguments;
+  other.push_back("--precision=bfloat16");
+  EXPECT_EQ(RunBinary("isomer-optimize", other).exit_code, 0);
+  other.push_back("--plan=grid");
+  EXPECT_THAT(RunBinary("isomer-optimize", other).err, HasSubstr("--compare is for a search"));
 }
 
 TEST_F(SearchFlags, ModelsThatNeedAllSamplesHaveNoPipelines) {
