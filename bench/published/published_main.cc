@@ -128,7 +128,7 @@ std::vector<Configuration> ConfigurationsOf(const Row& row) {
 }
 
 struct Found {
-  double step_us = 0, tflops = 0, mfu = 0, bytes = 0, seconds = 0;
+  double step_us = 0, mfu = 0, bytes = 0, seconds = 0;
   bool fits = false;
 };
 
@@ -145,18 +145,9 @@ absl::StatusOr<std::optional<Found>> Run(const OptimizerRunner& runner, const Op
   }
   Found found{.seconds = outcome.run.seconds, .fits = outcome.found()};
   ISOMER_ASSIGN_OR_RETURN(found.step_us, outcome.summary.Number("predicted_step_us"));
-  ISOMER_ASSIGN_OR_RETURN(found.tflops, outcome.summary.Number("model_tflops_per_device"));
   ISOMER_ASSIGN_OR_RETURN(found.mfu, outcome.summary.Number("mfu"));
   ISOMER_ASSIGN_OR_RETURN(found.bytes, outcome.summary.Number("predicted_peak_bytes"));
   return found;
-}
-
-// The step in us. Rates count the model's products, as predictions do.
-double MeasuredUs(const Row& row, const Found& predicted) {
-  double seconds = 0, tflops = 0;
-  if (absl::SimpleAtod(row.at("step_s"), &seconds)) return 1e6 * seconds;
-  if (!absl::SimpleAtod(row.at("tflops_per_gpu"), &tflops)) return 0;
-  return predicted.step_us * predicted.tflops / tflops;
 }
 
 bool IsBetter(const Found& a, const Found& b) {
@@ -224,7 +215,11 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
       return absl::InternalError(absl::StrCat(name, ": no configuration of the row is legal"));
     }
     const Found& found = best->found;
-    const double measured_us = MeasuredUs(row, found);
+    double measured_s = 0;
+    if (!absl::SimpleAtod(row.at("step_s"), &measured_s) || measured_s <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": step_s is no time"));
+    }
+    const double measured_us = 1e6 * measured_s;
     const double error = found.step_us / measured_us - 1;
     errors.push_back(std::abs(error));
     table.AddRow(

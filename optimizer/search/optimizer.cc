@@ -91,7 +91,6 @@ class Optimizer {
             if (options.without.count(name) > 0) continue;
             options.without.insert({kDataParallel, kZero3, kMegatron, kPublished, kGrid});
             options.without.erase(name);
-            options.grid.reset();
             options.bound_nodes = 0;
             options.threads = 1;
             if (name == std::string(kZero3)) {
@@ -157,6 +156,7 @@ class Optimizer {
   // The user's options with the remaining time.
   OptimizeOptions OptionsForWhatIsLeft() const {
     OptimizeOptions options = run_.options;
+    options.grid.reset();  // a user's, of all devices
     double& limit_s = options.search.time_limit_s;
     if (limit_s > 0) limit_s = std::max(1e-9, run_.deadline.SecondsLeft());
     return options;

@@ -114,11 +114,11 @@ TEST_F(SearchFlags, AUsersConfigurationIsCompared) {
   const std::string path = ScratchFile("megatron_args.txt");
   ASSERT_TRUE(WriteFileAtomically(path,
                                   "--tensor-model-parallel-size 2 \\\n--micro-batch-size 1 "
-                                  "--global-batch-size 8 --lr 1e-4\n")
+                                  "--global-batch-size 16 --lr 1e-4\n")
                   .ok());
   const std::vector<std::string> arguments = {
       "zoo:gpt?layers=1&hidden=32&heads=16&vocabulary=64&"
-      "seq=8&batch=8",
+      "seq=8",
       "--machine=dgx_h100",
       "--nodes=1",
       "--devices_per_node=4",
@@ -129,10 +129,10 @@ TEST_F(SearchFlags, AUsersConfigurationIsCompared) {
   EXPECT_THAT(compared.out, testing::ContainsRegex("megatron_args.txt +[0-9.]+ us a step"));
   EXPECT_THAT(compared.err, HasSubstr("1 settings of Megatron-LM that no plan depends on"));
   std::vector<std::string> other = arguments;
-  other.push_back("--batch_size=16");
+  other.push_back("--batch_size=8");
   const ProgramResult refused = RunBinary("isomer-optimize", other);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("its global batch is 8, the model's 16"));
+  EXPECT_THAT(refused.err, HasSubstr("its global batch is 16, the model's 8"));
   other = arguments;
   other.push_back("--precision=bfloat16");
   EXPECT_EQ(RunBinary("isomer-optimize", other).exit_code, 0);
