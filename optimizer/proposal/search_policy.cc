@@ -65,7 +65,7 @@ constexpr Threshold kThresholds[] = {
      &P::busy_share, 0, 1},
     {"mapped_grids", "grids of degrees that are made into plans, by their estimates",
      &P::mapped_grids, 0, kMany},
-    {"grid_calls", "calls x micro-batches simulated of all these but the first: some 20 seconds",
+    {"grid_calls", "calls x micro-batches simulated of all these but the first: some seconds",
      &P::grid_calls, 0, kMany},
     {"calls_of_one_grid", "the same of any one", &P::calls_of_one_grid, 0, kMany},
     {"grid_time_slack", "times the best step: estimates are that far from the simulator",
