@@ -18,6 +18,7 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kMostMicroBatches = 4096;
+constexpr int64_t kMostDegree = int64_t{1} << 20;  // three of them multiply
 
 // "--tensor=8 x --pipeline=4".
 std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> flags) {
@@ -39,9 +40,9 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
                                                               {"expert", degrees.expert},
                                                               {"pipeline", stages},
                                                               {"pipeline", chunks}}) {
-    if (degree < 1 || degree > devices * kMostMicroBatches) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, ": degrees are at least 1, and ", degree, " is none"));
+    if (degree < 1 || degree > kMostDegree) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, ": degrees are 1 to ", kMostDegree,
+                                                     ", and ", degree, " is none"));
     }
   }
   const int64_t others = degrees.tensor * degrees.context * stages;
@@ -61,12 +62,13 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
                         .update = update.value_or(UpdateMethod::kAllReduce),
                         .recomputation = recomputation,
                         .chunks = chunks};
-  if (micro_batch_size < 0) {
-    return absl::InvalidArgumentError("--micro_batch_size is at least 1, or 0");
+  const int64_t batch = BatchSize(model.graph);
+  if (micro_batch_size < 0 || micro_batch_size > batch) {
+    return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", micro_batch_size,
+                                                   ": it is 1 to the batch of ", batch, ", or 0"));
   }
   if (micro_batch_size > 0 || stages > 1) {
     const int64_t samples = data * std::max<int64_t>(1, micro_batch_size);
-    const int64_t batch = BatchSize(model.graph);
     if (batch % samples != 0) {
       return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", samples / data, " on ",
                                                      data, " data-parallel devices: ", samples,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -199,7 +200,7 @@ TEST(GridPlan, RefusesInALineThatNamesTheFlag) {
   EXPECT_THAT(refused({.stages = 2, .micro_batch_size = 2}),
               HasSubstr("--micro_batch_size=2 on 2 data-parallel devices: 4 does not divide the "
                         "batch of 6"));
-  EXPECT_THAT(refused({.stages = 0}), HasSubstr("--pipeline: degrees are at least 1"));
+  EXPECT_THAT(refused({.stages = 0}), HasSubstr("--pipeline: degrees are 1 to "));
   EXPECT_THAT(refused({.degrees = {.expert = 3}}),
               HasSubstr("--expert=3 does not divide the 4 data-parallel devices"));
   EXPECT_THAT(refused({.degrees = {.expert = 2}, .stages = 2}),
@@ -208,6 +209,10 @@ TEST(GridPlan, RefusesInALineThatNamesTheFlag) {
               HasSubstr("--pipeline=4x2: the 6 micro-batches are no multiple of the stages"));
   EXPECT_THAT(refused({.stages = 4, .chunks = 0}), HasSubstr("--pipeline: degrees"));
   EXPECT_THAT(refused({.stages = 2, .micro_batch_size = -1}), HasSubstr("--micro_batch_size"));
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(refused({.degrees = {.tensor = kHuge}, .stages = kHuge}),
+              HasSubstr("--tensor: degrees are 1 to "));
+  EXPECT_THAT(refused({.micro_batch_size = kHuge}), HasSubstr("it is 1 to the batch of 6"));
 }
 
 TEST(GridPlan, TensorPipelineAndDataParallelismTogether) {
