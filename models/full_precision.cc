@@ -34,10 +34,7 @@ absl::Status StateFloat32(Model* model) {
     const Node& node = old.node(id);
     const OpKind kind = node.op.kind();
     if (IsLeaf(kind)) {
-      const TensorType type = InFloat32(node.outputs[0]);
-      now[{id, 0}] = kind == OpKind::kInput    ? graph.AddInput(node.name, type)
-                     : kind == OpKind::kWeight ? graph.AddWeight(node.name, type)
-                                               : graph.AddConstant(node.name, type);
+      now[{id, 0}] = graph.AddLeaf(kind, node.name, InFloat32(node.outputs[0]));
       continue;
     }
     std::vector<TensorRef> inputs;

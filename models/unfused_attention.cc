@@ -29,10 +29,7 @@ class Rewriter {
       const Node& node = old.node(id);
       const OpKind kind = node.op.kind();
       if (IsLeaf(kind)) {
-        const TensorType& type = node.outputs[0];
-        now[{id, 0}] = kind == OpKind::kInput    ? graph_.AddInput(node.name, type)
-                       : kind == OpKind::kWeight ? graph_.AddWeight(node.name, type)
-                                                 : graph_.AddConstant(node.name, type);
+        now[{id, 0}] = graph_.AddLeaf(kind, node.name, node.outputs[0]);
         continue;
       }
       std::vector<TensorRef> inputs;

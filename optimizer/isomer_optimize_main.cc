@@ -1,6 +1,7 @@
 // isomer-optimize: what is the fastest equal plan?
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -315,24 +316,24 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   options.choose_buckets = bucket_bytes == -1;
   if (bucket_bytes >= 0) options.update.bucket_bytes = bucket_bytes;
   if (bucket_bytes < -1) return absl::InvalidArgumentError("--bucket_bytes must be at least -1");
-  options.plan = absl::GetFlag(FLAGS_plan);
-  const auto plans = {kDataParallel, kZero3, kMegatron, kPipeline, kPublished, kGrid};
-  if (!options.plan.empty() && std::find(plans.begin(), plans.end(), options.plan) == plans.end()) {
+  const std::string plan = absl::GetFlag(FLAGS_plan);
+  std::vector<std::string> plans(std::begin(kBaselines), std::end(kBaselines));
+  plans.push_back(kGrid);
+  if (!plan.empty() && std::find(plans.begin(), plans.end(), plan) == plans.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--plan=", options.plan, ": there are ", absl::StrJoin(plans, ", ")));
+        absl::StrCat("--plan=", plan, ": there are ", absl::StrJoin(plans, ", ")));
   }
-  if (options.plan == kZero3) {
+  if (plan == kZero3) {
     if (!options.training) {
       return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
     }
-    if (options.choose_update_method) options.update.method = UpdateMethod::kShardedWeights;
-    options.choose_update_method = false;
-    if (options.update.method != UpdateMethod::kShardedWeights) {
+    if (!options.choose_update_method && options.update.method != UpdateMethod::kShardedWeights) {
       return absl::InvalidArgumentError(
           absl::StrCat("--plan=zero3 is --update=sharded_weights, not ",
                        UpdateMethodName(options.update.method)));
     }
   }
+  options.AskForBaseline(plan);
   if (!options.plan.empty()) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags(
         {"without"}, absl::StrCat("is for a search, and not for --plan=", options.plan)));

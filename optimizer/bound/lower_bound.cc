@@ -14,6 +14,7 @@
 #include "optimizer/bound/choice_parts.h"
 #include "optimizer/mapping/mapping_memo.h"
 #include "optimizer/mapping/mapping_reduction.h"
+#include "optimizer/sharding/choice_axes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -104,11 +105,8 @@ class StepBound {
 
   std::vector<int64_t> Divisors() const {
     if (options_.devices > 0) return {options_.devices};
-    std::vector<int64_t> divisors;
-    const int64_t all = tables_.cost().machine().num_devices();
-    for (int64_t devices = all; devices >= 1; --devices) {
-      if (all % devices == 0) divisors.push_back(devices);
-    }
+    std::vector<int64_t> divisors = DivisorsOf(tables_.cost().machine().num_devices());
+    std::reverse(divisors.begin(), divisors.end());
     return divisors;
   }
 

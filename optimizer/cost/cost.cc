@@ -32,9 +32,10 @@ CostModel::CostModel(Machine machine, const Profile* profile)
 template <typename TimeOf>
 TaskTime CostModel::Slowest(int64_t device, DataType dtype, TimeOf time_of) const {
   const auto on = [&](const DeviceKind& kind) {
-    return time_of(kind, Roofline{.launch_us = kind.launch_us,
-                                  .flops_per_us = kind.FlopsPerUs(dtype),
-                                  .memory_bytes_per_us = kind.memory_bytes_per_us});
+    return time_of(Roofline{.launch_us = kind.launch_us,
+                            .flops_per_us = kind.FlopsPerUs(dtype),
+                            .memory_bytes_per_us = kind.memory_bytes_per_us,
+                            .kind = &kind});
   };
   if (device != kSlowest) return on(machine_.kind(device));
   TaskTime slowest = on(machine_.kinds[kinds_[0]]);
@@ -54,7 +55,7 @@ bool CostModel::IsView(const Operator& op, absl::Span<const TensorType> operands
 
 double CostModel::ComputeUs(double flops, int64_t bytes, DataType dtype, int64_t device) const {
   return Slowest(device, dtype,
-                 [&](const DeviceKind&, const Roofline& roofline) {
+                 [&](const Roofline& roofline) {
                    return TaskTime{roofline.Us(flops, static_cast<double>(bytes))};
                  })
       .us;
@@ -66,8 +67,8 @@ TaskTime CostModel::CallTime(const Operator& op, absl::Span<const TensorType> op
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   const auto first = std::find_if(operands.begin(), operands.end(), is_float);
   return Slowest(device, first == operands.end() ? DataType::kFloat32 : first->dtype,
-                 [&](const DeviceKind& kind, const Roofline& roofline) {
-                   return kernels_.CallTime(op, operands, wanted, work, kind, roofline);
+                 [&](const Roofline& roofline) {
+                   return kernels_.CallTime(op, operands, wanted, work, roofline);
                  });
 }
 
@@ -80,14 +81,14 @@ double CostModel::PackingUs(int64_t sent, int64_t received) const {
 }
 
 TaskTime CostModel::ElementwiseTime(TaskKind kind, int64_t bytes, int64_t device) const {
-  return Slowest(device, DataType::kFloat32, [&](const DeviceKind&, const Roofline& roofline) {
+  return Slowest(device, DataType::kFloat32, [&](const Roofline& roofline) {
     return kernels_.ElementwiseTime(kind, bytes, roofline);
   });
 }
 
 double CostModel::LeastElementwiseUs(TaskKind kind, int64_t bytes, int64_t device) const {
   return Slowest(device, DataType::kFloat32,
-                 [&](const DeviceKind&, const Roofline& roofline) {
+                 [&](const Roofline& roofline) {
                    return TaskTime{kernels_.LeastElementwiseUs(kind, bytes, roofline)};
                  })
       .us;

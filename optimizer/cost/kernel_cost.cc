@@ -41,24 +41,24 @@ namespace {
 
 // What takes as long as this at the rate of large products.
 double EffectiveFlops(const Operator& op, absl::Span<const TensorType> operands,
-                      const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind) {
-  if (const auto factor = AttentionFactor(kind, op, operands, !wanted.empty())) {
+                      const std::vector<bool>& wanted, const Work& work, const DeviceKind* kind) {
+  if (kind == nullptr) return work.flops;
+  if (const auto factor = AttentionFactor(*kind, op, operands, !wanted.empty())) {
     return *factor * work.flops;
   }
-  if (kind.multiprocessors == 0) return work.flops;
+  if (kind->multiprocessors == 0) return work.flops;
   double flops = work.flops;
   for (const ProductShape& product : ProductsOf(op, operands, wanted)) {
-    flops += product.flops() * (1 / ProductEfficiency(kind, product) - 1);
+    flops += product.flops() * (1 / ProductEfficiency(*kind, product) - 1);
   }
   return flops;
 }
 
 // Each matrix product is a kernel of its own.
 TaskTime RooflineTime(const Operator& op, absl::Span<const TensorType> operands,
-                      const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind,
-                      const Roofline& roofline) {
+                      const std::vector<bool>& wanted, const Work& work, const Roofline& roofline) {
   const bool two_kernels = wanted.size() >= 2 && wanted[0] && wanted[1] && GradientsAreProducts(op);
-  return {roofline.Us(EffectiveFlops(op, operands, wanted, work, kind),
+  return {roofline.Us(EffectiveFlops(op, operands, wanted, work, roofline.kind),
                       static_cast<double>(work.bytes)) +
               (two_kernels ? roofline.launch_us : 0),
           TimeOrigin::kRoofline};
@@ -68,8 +68,8 @@ TaskTime RooflineTime(const Operator& op, absl::Span<const TensorType> operands,
 
 TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> operands,
                               const std::vector<bool>& wanted, const Work& work,
-                              const DeviceKind& kind, const Roofline& roofline) const {
-  if (profile_ == nullptr) return RooflineTime(op, operands, wanted, work, kind, roofline);
+                              const Roofline& roofline) const {
+  if (profile_ == nullptr) return RooflineTime(op, operands, wanted, work, roofline);
   if (const KernelTime* measured = profile_->Find(op, operands, wanted)) {
     return {measured->median_us + profile_->task_overhead_us, TimeOrigin::kMeasured};
   }
@@ -84,7 +84,7 @@ TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> o
     }
   }
   if (at->second >= 0) return {at->second, TimeOrigin::kCalibrated};
-  return RooflineTime(op, operands, wanted, work, kind, roofline);
+  return RooflineTime(op, operands, wanted, work, roofline);
 }
 
 TaskTime KernelCost::ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const {

@@ -36,6 +36,7 @@ struct TaskTime {
 // launch + max(flops / peak, bytes / memory bandwidth), in us.
 struct Roofline {
   double launch_us = 0, flops_per_us = 1, memory_bytes_per_us = 1;
+  const DeviceKind* kind = nullptr;  // what products and attention reach; null: all of the peak
   double Us(double flops, double bytes) const;
 };
 
@@ -47,7 +48,7 @@ class KernelCost {
   // One task of a call on operands of these types; if `wanted` is not empty, of the gradients of
   // those operands.
   TaskTime CallTime(const Operator& op, absl::Span<const TensorType> operands,
-                    const std::vector<bool>& wanted, const Work& work, const DeviceKind& kind,
+                    const std::vector<bool>& wanted, const Work& work,
                     const Roofline& roofline) const;
   // A task of kind fill, accumulate, local or update; `bytes` as Task::bytes.
   TaskTime ElementwiseTime(TaskKind kind, int64_t bytes, const Roofline& roofline) const;

@@ -25,12 +25,6 @@ constexpr int64_t kMostSplits = 16;
 
 double Ceil(double a, double b) { return std::ceil(a / b); }
 
-int64_t Product(absl::Span<const int64_t> sizes) {
-  int64_t product = 1;
-  for (int64_t size : sizes) product *= size;
-  return product;
-}
-
 }  // namespace
 
 double ProductShape::flops() const {
@@ -68,8 +62,8 @@ std::vector<ProductShape> ProductsOf(const Operator& op, absl::Span<const Tensor
   forward.k = b[b.size() - 2];
   forward.n = b.back();
   // Rows of a product with one matrix are all rows.
-  const int64_t matrices = Product(absl::MakeSpan(b).first(b.size() - 2));
-  const int64_t rows = Product(absl::MakeSpan(a).first(a.size() - 1));
+  const int64_t matrices = operands[1].LocalElements() / (forward.k * forward.n);
+  const int64_t rows = operands[0].LocalElements() / a.back();
   forward.batch = matrices;
   forward.m = std::max<int64_t>(1, rows / matrices);
   if (wanted.empty()) return {forward};

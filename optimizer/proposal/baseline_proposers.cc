@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
@@ -69,12 +68,7 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
   absl::StatusOr<GridPlan> made =
       PlanOfConfig(context->model, options.training, config, &context->tables);
-  if (absl::IsNotFound(made.status())) {
-    const bool names_flag = absl::StartsWith(made.status().message(), "--");
-    return absl::InvalidArgumentError(
-        absl::StrCat(names_flag ? "" : absl::StrCat("--tensor=", config.degrees.tensor, ": "),
-                     made.status().message()));
-  }
+  if (absl::IsNotFound(made.status())) return absl::InvalidArgumentError(made.status().message());
   ISOMER_RETURN_IF_ERROR(made.status());
   context->SetOptions(&made->plan);
   config.SetOptions(&made->plan);

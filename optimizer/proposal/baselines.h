@@ -28,6 +28,9 @@ inline constexpr char kMegatron[] = "megatron";
 inline constexpr char kPipeline[] = "pipeline";
 inline constexpr char kPublished[] = "published";
 inline constexpr char kSingleDevice[] = "single_device";
+// Those that are plans for all devices, and that --plan takes.
+inline constexpr const char* kBaselines[] = {kDataParallel, kZero3, kMegatron, kPipeline,
+                                             kPublished};
 
 // megatron is tensor parallel within a node, data parallel across. Errors: an unknown name;
 // NotFound if the baseline does not apply to the model (megatron, without a column-parallel product

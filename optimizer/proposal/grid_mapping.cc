@@ -110,8 +110,9 @@ class GridMapper {
     if (degrees_.tensor > 1 &&
         std::none_of(mapped.choices.begin(), mapped.choices.end(), is_row_parallel)) {
       return absl::NotFoundError(
-          "no matrix product of the model is followed by another without a reduction of "
-          "its columns in between");
+          absl::StrCat("--tensor=", degrees_.tensor,
+                       ": no matrix product of the model is followed by another without a "
+                       "reduction of its columns in between"));
     }
     if (degrees_.context > 1 && !splits_sequence_) {
       return absl::NotFoundError(absl::StrCat("--context=", degrees_.context,

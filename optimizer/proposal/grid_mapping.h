@@ -21,6 +21,9 @@
 
 namespace isomer {
 
+// Of any one; three of them multiply.
+inline constexpr int64_t kMostDegree = int64_t{1} << 20;
+
 struct GridDegrees {
   int64_t tensor = 1, context = 1, expert = 1;
   friend auto operator<=>(const GridDegrees&, const GridDegrees&) = default;

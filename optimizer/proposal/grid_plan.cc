@@ -18,7 +18,6 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kMostMicroBatches = 4096;
-constexpr int64_t kMostDegree = int64_t{1} << 20;  // three of them multiply
 
 // "--tensor=8 x --pipeline=4".
 std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> flags) {

@@ -167,7 +167,7 @@ class GridSearch {
           StagesOfCalls(mapped, config.stages, options_.grids.bound_stages);
       if (stages.empty()) break;
       const ConfigEstimate estimate = EstimateGrid(
-          config, options_.grids, base_,
+          config, options_.grids, tables_.cost(), base_,
           KeptCalls(config.recomputation, found.graph, mapped.compute), mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;

@@ -12,14 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-constexpr int64_t kMostDegree = int64_t{1} << 20;
 
 // Settings by name; each is looked at once, and the others are listed.
 class Settings {
@@ -138,13 +137,14 @@ void AddJson(const google::protobuf::Struct& object, const std::string& prefix,
         AddJson(value.struct_value(), path, settings);
         break;
       case google::protobuf::Value::kNumberValue:
-        settings->Set(path, absl::StrCat(value.number_value()));
+        settings->Set(path, absl::StrFormat("%.17g", value.number_value()));
         break;
       case google::protobuf::Value::kBoolValue:
         settings->Set(path, value.bool_value() ? "true" : "false");
         break;
       default:
-        settings->Set(path, value.string_value());
+        // "auto" is what Hugging Face's trainer fills in: not stated here.
+        if (value.string_value() != "auto") settings->Set(path, value.string_value());
     }
   }
 }

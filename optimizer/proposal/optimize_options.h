@@ -9,6 +9,7 @@
 
 #include "optimizer/bound/lower_bound.h"
 #include "optimizer/canonical/canonical_form.h"
+#include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
@@ -52,6 +53,14 @@ struct OptimizeOptions {
   // Proposers that are not asked: what each gains is seen without it.
   std::set<std::string> without;
   SearchPolicy policy;
+
+  // Sets `plan`, and how it updates weights where that is what it is.
+  void AskForBaseline(const std::string& name) {
+    plan = name;
+    if (name != kZero3) return;
+    update.method = UpdateMethod::kShardedWeights;
+    choose_update_method = false;
+  }
 };
 
 }  // namespace isomer

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "optimizer/sharding/choice_axes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -76,7 +77,7 @@ class Enumerator {
         tables_(*tables),
         base_(tables->options()),
         batch_(BatchSize(graph)),
-        kept_(options.may_recompute ? 3 : 1) {}
+        kept_(options.may_recompute ? kNumRecomputeModes : 1) {}
 
   absl::StatusOr<std::vector<ConfigEstimate>> Run() {
     const bool pipelines =
@@ -101,14 +102,6 @@ class Enumerator {
     MappedEstimate estimate;
     std::map<int64_t, std::vector<int>> cuts;
   };
-
-  static std::vector<int64_t> DivisorsOf(int64_t number) {
-    std::vector<int64_t> divisors;
-    for (int64_t d = 1; d <= number; ++d) {
-      if (number % d == 0) divisors.push_back(d);
-    }
-    return divisors;
-  }
 
   int64_t LeastStages() const {
     int64_t least = 1;
@@ -231,7 +224,8 @@ class Enumerator {
       return;
     }
     const auto mode = static_cast<size_t>(config.recomputation);
-    estimates_.push_back(EstimateGrid(config, options_, base_, kept_[mode], estimate, cut));
+    estimates_.push_back(
+        EstimateGrid(config, options_, tables_.cost(), base_, kept_[mode], estimate, cut));
   }
 
   const Graph& graph_;
@@ -246,8 +240,9 @@ class Enumerator {
 }  // namespace
 
 ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostOptions& cost, const std::vector<bool>& kept,
-                            const MappedEstimate& mapped, absl::Span<const int> chunk_of_call) {
+                            const CostModel& model, const CostOptions& cost,
+                            const std::vector<bool>& kept, const MappedEstimate& mapped,
+                            absl::Span<const int> chunk_of_call) {
   std::vector<StageLoad> stages(config.stages);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
@@ -289,8 +284,10 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
   if (config.stages > 1) {
-    // There and back, on each border of chunks; on a device beside what it computes.
-    const double of_borders = 2 * options.message_us * static_cast<double>(config.num_chunks());
+    // A small message, there and back, on each border of chunks; on a device beside what it
+    // computes.
+    const double message_us = model.SendUs(1, 0, static_cast<int32_t>(config.devices / 2));
+    const double of_borders = 2 * message_us * static_cast<double>(config.num_chunks());
     slowest = std::max(slowest, of_borders / static_cast<double>(config.stages));
     synchronisation += of_borders;
   }
@@ -349,13 +346,8 @@ absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
                                                            const GridOptions& options,
                                                            int64_t memory_bytes,
                                                            CostTables* tables) {
-  GridOptions with_messages = options;
-  const CostModel& cost = tables->cost();
-  if (options.devices > 1) {
-    with_messages.message_us = cost.SendUs(1, 0, static_cast<int32_t>(options.devices / 2));
-  }
   ISOMER_ASSIGN_OR_RETURN(std::vector<ConfigEstimate> estimates,
-                          Enumerator(graph, with_messages, tables).Run());
+                          Enumerator(graph, options, tables).Run());
   const auto worse = [&](const ConfigEstimate& e) {
     const bool fits = e.peak_bytes <= memory_bytes;
     return std::pair(!fits, fits ? e.step_us : static_cast<double>(e.peak_bytes));

@@ -73,15 +73,15 @@ struct GridOptions {
   bool choose_update = false;         // all-reduces and each stage of ZeRO instead
   int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain
   bool may_recompute = false;
-  double message_us = 0;          // of a small one from stage to stage
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
 };
 
 // `estimate`: of a mapping onto one stage, under the tables' options `cost`; `kept`: its calls
 // whose results are (KeptCalls); `chunk_of_call`: as it is cut (StagesOfCalls).
 ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostOptions& cost, const std::vector<bool>& kept,
-                            const MappedEstimate& estimate, absl::Span<const int> chunk_of_call);
+                            const CostModel& model, const CostOptions& cost,
+                            const std::vector<bool>& kept, const MappedEstimate& estimate,
+                            absl::Span<const int> chunk_of_call);
 
 // Of every configuration that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/simulator/segments.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/type_inference.h"
@@ -14,7 +15,7 @@
 namespace isomer {
 namespace {
 
-constexpr const char* kNames[] = {"none", "selective", "full"};
+constexpr const char* kNames[kNumRecomputeModes] = {"none", "selective", "full"};
 
 // All that is worth computing again, as if every result were kept: what borders are depends little
 // on it.
@@ -36,7 +37,7 @@ std::vector<NodeId> BetweenBorders(const Graph& graph) {
 class AttentionInside {
  public:
   explicit AttentionInside(const Graph& graph)
-      : graph_(graph), of_data_(graph.num_nodes(), false), leads_from_(graph.num_nodes(), false) {}
+      : graph_(graph), of_data_(OfData(graph)), leads_from_(graph.num_nodes(), false) {}
 
   std::vector<NodeId> Nodes() {
     std::vector<bool> from_softmax(graph_.num_nodes(), false);
@@ -47,7 +48,6 @@ class AttentionInside {
         return std::any_of(node.inputs.begin(), node.inputs.end(),
                            [&](TensorRef input) { return of[input.node.value]; });
       };
-      of_data_[id.value] = node.op.kind() == OpKind::kInput || any(of_data_);
       const bool starts = IsScores(node);
       const bool follows = Passes(node) && any(leads_from_);
       leads_from_[id.value] = starts || follows;
@@ -87,7 +87,7 @@ class AttentionInside {
   }
 
   const Graph& graph_;
-  std::vector<bool> of_data_;     // depends on an input
+  const std::vector<bool> of_data_;
   std::vector<bool> leads_from_;  // is scores, or made of them point by point
 };
 
@@ -96,7 +96,7 @@ class CheapResults {
  public:
   explicit CheapResults(const Graph& graph)
       : graph_(graph),
-        of_data_(graph.num_nodes(), false),
+        of_data_(OfData(graph)),
         is_needed_(graph.num_nodes(), false),
         is_output_(graph.num_nodes(), false) {}
 
@@ -104,11 +104,7 @@ class CheapResults {
     for (const Graph::NamedOutput& output : graph_.outputs()) {
       is_output_[output.tensor.node.value] = true;
     }
-    for (NodeId id : graph_.TopologicalOrder()) {
-      const Node& node = graph_.node(id);
-      of_data_[id.value] = node.op.kind() == OpKind::kInput || AnyOf(node, of_data_);
-      MarkNeeds(id);
-    }
+    for (int i = 0; i < graph_.num_nodes(); ++i) MarkNeeds({i});
     std::vector<NodeId> nodes;
     for (int i = 0; i < graph_.num_nodes(); ++i) {
       if (IsCheap(graph_.node({i}), i)) nodes.push_back({i});
@@ -117,11 +113,6 @@ class CheapResults {
   }
 
  private:
-  bool AnyOf(const Node& node, const std::vector<bool>& of) const {
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](TensorRef input) { return of[input.node.value]; });
-  }
-
   // What the gradient of a call needs; moves between devices need nothing, and what is moved is
   // needed where it was made if it is moved again.
   void MarkNeeds(NodeId id) {
@@ -159,7 +150,7 @@ class CheapResults {
   }
 
   const Graph& graph_;
-  std::vector<bool> of_data_;    // depends on an input
+  const std::vector<bool> of_data_;
   std::vector<bool> is_needed_;  // by a gradient
   std::vector<bool> is_output_;
 };

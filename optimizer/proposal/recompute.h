@@ -19,6 +19,7 @@ enum class RecomputeMode {
   kSelective,
   kFull,  // all but the borders of segments (segments.h)
 };
+inline constexpr int kNumRecomputeModes = 3;
 const char* RecomputeModeName(RecomputeMode mode);  // "none", "selective", "full"
 absl::StatusOr<RecomputeMode> ParseRecomputeMode(const std::string& name);
 

@@ -13,6 +13,7 @@
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/report_json.h"
 #include "optimizer/report/throughput.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/expansion.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -21,8 +22,6 @@
 
 namespace isomer {
 namespace {
-
-constexpr char kFromDevice[] = "from device ";
 
 // "layer12/query" -> "layer*/query".
 std::string FoldedName(const std::string& name) {
@@ -91,18 +90,6 @@ std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedul
   return us;
 }
 
-// Per node: whether it depends on inputs. Other nodes are replicated or stored as needed.
-std::vector<bool> OfData(const Graph& graph) {
-  std::vector<bool> of_data(graph.num_nodes(), false);
-  for (NodeId id : graph.TopologicalOrder()) {
-    const Node& node = graph.node(id);
-    of_data[id.value] = node.op.kind() == OpKind::kInput ||
-                        std::any_of(node.inputs.begin(), node.inputs.end(),
-                                    [&](TensorRef input) { return of_data[input.node.value]; });
-  }
-  return of_data;
-}
-
 bool IsWhole(const Node& node) {
   return std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) {
     return type.partials == 1 && std::all_of(type.dims.begin(), type.dims.end(),
@@ -123,7 +110,9 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const Simulati
     const Node& node = graph.node(id);
     // Load-time operators have no compute task.
     if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
-    ISOMER_ASSIGN_OR_RETURN(std::string split, SplitText(lowered.mapped, id, cost.machine()));
+    // Stages of a pipeline do the same on other devices.
+    ISOMER_ASSIGN_OR_RETURN(std::string split,
+                            SplitText(lowered.mapped, id, cost.machine(), !folds_stages));
     if (devices > 1 && of_data[id.value] && IsWhole(node)) {
       std::vector<TensorType> operands;
       for (TensorRef input : node.inputs) {
@@ -132,9 +121,6 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const Simulati
       ISOMER_ASSIGN_OR_RETURN(const std::string why, WhyWhole(node.op, operands, devices, rules));
       absl::StrAppend(&split, ", ", why);
     }
-    // Stages of a pipeline do the same on other devices.
-    const size_t from = split.find(absl::StrCat(", ", kFromDevice));
-    if (folds_stages && from != std::string::npos) split.resize(from);
     const std::string what =
         absl::StrCat(FoldedName(node.name), node.name.empty() ? "" : " ", node.op.name());
     const auto [it, added] = places.try_emplace({what, split}, rows.size());
@@ -237,8 +223,8 @@ std::string BoundText(const OptimizeResult& result) {
 
 }  // namespace
 
-absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
-                                      const Machine& machine) {
+absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine,
+                                      bool with_start) {
   const Node& node = mapped.graph.node(id);
   std::vector<TensorType> operands;
   for (TensorRef input : node.inputs) operands.push_back(mapped.graph.type(input));
@@ -275,7 +261,7 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id,
   if (copies > 1) {
     parts.push_back(absl::StrCat("copies ", PlaceText(copies, view.strides[copies_axis], machine)));
   }
-  if (view.start != 0) parts.push_back(absl::StrCat(kFromDevice, view.start));
+  if (with_start && view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
   return absl::StrJoin(parts, ", ");
 }
 

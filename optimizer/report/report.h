@@ -16,7 +16,9 @@ namespace isomer {
 
 // The sharding of one call: "batch over 2 nodes, columns over 4 devices of a node", "whole, on
 // device 0". The first dim of an output is called its batch.
-absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine);
+// `with_start`: of what is split, also the first device, where it is not device 0.
+absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine,
+                                      bool with_start = true);
 
 // Explains why a call on tensors of these (sequential) types is unsplit on so many devices:
 // "because no rule splits it", "because none of its sizes has a divisor in common with 8 devices",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,19 @@ namespace {
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Of a plan and its simulation: the closest prediction, whether that fits, and what pipeline it is.
+// The plan is still explained by that simulation, whose schedule is LowerForSimulation's.
+absl::Status PredictResult(const CostModel& cost, OptimizeResult* result) {
+  Plan& plan = result->plan;
+  ISOMER_RETURN_IF_ERROR(PredictPlanClosely(cost, &plan).status());
+  result->fits = plan.predicted_peak_bytes <= cost.machine().memory_bytes();
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  if (moments == 1) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
+  result->pipeline = SummaryOfPipeline(lowered.schedule, result->simulation);
+  return absl::OkStatus();
 }
 
 class Optimizer {
@@ -85,19 +99,14 @@ class Optimizer {
     baselines_ =
         std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred, [this] {
           std::map<std::string, OptimizeResult> results;
-          for (const char* name : {kDataParallel, kZero3, kMegatron, kPipeline, kPublished}) {
+          for (const std::string name : kBaselines) {
             OptimizeOptions options = OptionsForWhatIsLeft();
-            options.plan = name;
-            if (options.without.count(name) > 0) continue;
-            options.without.insert({kDataParallel, kZero3, kMegatron, kPublished, kGrid});
+            if (options.without.count(name) > 0 || (name == kZero3 && !options.training)) continue;
+            options.AskForBaseline(name);
+            options.without.insert(std::begin(kBaselines), std::end(kBaselines));
             options.without.erase(name);
             options.bound_nodes = 0;
             options.threads = 1;
-            if (name == std::string(kZero3)) {
-              if (!options.training) continue;
-              options.update.method = UpdateMethod::kShardedWeights;
-              options.choose_update_method = false;
-            }
             // A baseline that the model has not is none.
             absl::StatusOr<OptimizeResult> result =
                 Optimizer(run_.model, run_.tables.rules(), run_.cost, options, &run_.predictions)
@@ -248,12 +257,9 @@ class Optimizer {
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    // The plan is explained by the simulation that chose it.
-    ISOMER_RETURN_IF_ERROR(PredictPlanClosely(run_.cost, &result->plan).status());
     result->simulation = std::move(best.simulation);
     result->origin = std::move(best.origin);
-    result->fits =
-        run_.contest.Fits({result->plan.predicted_step_us, result->plan.predicted_peak_bytes});
+    ISOMER_RETURN_IF_ERROR(PredictResult(run_.cost, result));
     result->baselines = run_.baselines.predictions;
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
@@ -262,13 +268,6 @@ class Optimizer {
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
     result->policy = run_.policy();
-    const Plan& plan = result->plan;
-    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-    if (moments > 1) {
-      ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
-                              LowerForSimulation(run_.cost.machine(), plan));
-      result->pipeline = SummaryOfPipeline(lowered.schedule, result->simulation);
-    }
     return absl::OkStatus();
   }
 
@@ -337,16 +336,9 @@ absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
   }
   OptimizeResult result;
   result.origin = kPriced;
-  ISOMER_ASSIGN_OR_RETURN(result.simulation, PredictPlan(cost, &plan));
-  ISOMER_ASSIGN_OR_RETURN(std::optional<Simulation> closely, PredictPlanClosely(cost, &plan));
-  if (closely.has_value()) result.simulation = *std::move(closely);
-  result.fits = plan.predicted_peak_bytes <= machine.memory_bytes();
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-  if (moments > 1) {
-    ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(machine, plan));
-    result.pipeline = SummaryOfPipeline(lowered.schedule, result.simulation);
-  }
   result.plan = std::move(plan);
+  ISOMER_ASSIGN_OR_RETURN(result.simulation, PredictPlan(cost, &result.plan));
+  ISOMER_RETURN_IF_ERROR(PredictResult(cost, &result));
   return result;
 }
 

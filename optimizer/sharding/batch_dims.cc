@@ -107,6 +107,17 @@ bool MixesSamples(const Graph& graph) {
   return mixes;
 }
 
+std::vector<bool> OfData(const Graph& graph) {
+  std::vector<bool> of_data(graph.num_nodes(), false);
+  for (NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    of_data[id.value] = node.op.kind() == OpKind::kInput ||
+                        std::any_of(node.inputs.begin(), node.inputs.end(),
+                                    [&](TensorRef input) { return of_data[input.node.value]; });
+  }
+  return of_data;
+}
+
 int64_t BatchSize(const Graph& graph) {
   int64_t size = 0;
   for (int i = 0; i < graph.num_nodes(); ++i) {

@@ -57,6 +57,9 @@ std::vector<int> BatchDims(const Graph& piece, absl::Span<const FedRoles> fed);
 // The roles of every tensor.
 DimRoles RolesOf(const Graph& graph);
 
+// Per node: whether it depends on an input, rather than on stored tensors alone.
+std::vector<bool> OfData(const Graph& graph);
+
 // The greatest number of equal parts, of an integral number of samples, that all inputs can be
 // split into.
 int64_t BatchSize(const Graph& graph);

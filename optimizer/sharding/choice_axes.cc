@@ -21,8 +21,8 @@ constexpr int64_t kManyDevices = 1024, kFarApart = 16;
 std::vector<int64_t> Borders(int64_t n, const std::vector<int64_t>& units) {
   std::vector<int64_t> borders;
   if (n <= kFewDevices) {
-    for (int64_t d = 2; d < n; ++d) {
-      if (n % d == 0) borders.push_back(d);
+    for (int64_t d : DivisorsOf(n)) {
+      if (d > 1 && d < n) borders.push_back(d);
     }
     return borders;
   }
@@ -208,6 +208,14 @@ class AxisEnumerator {
 };
 
 }  // namespace
+
+std::vector<int64_t> DivisorsOf(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= number; ++d) {
+    if (number % d == 0) divisors.push_back(d);
+  }
+  return divisors;
+}
 
 std::vector<int64_t> Thinned(const std::vector<int64_t>& values, int count) {
   const int size = static_cast<int>(values.size());

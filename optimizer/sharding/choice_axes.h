@@ -26,6 +26,9 @@ namespace isomer {
 
 inline constexpr int kIdleAxis = -1;
 
+// Ascending, from 1 to the number itself.
+std::vector<int64_t> DivisorsOf(int64_t number);
+
 struct Axis {
   int dim;  // an iteration dim, or kIdleAxis
   int64_t degree;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "optimizer/cost/task_time.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
@@ -72,19 +73,17 @@ class Segmentation {
   // weights and inputs.
   void FindBorders() {
     // Whether a node depends on earlier calls of the step.
-    std::vector<bool> is_made(graph_.num_nodes(), false), of_samples(graph_.num_nodes(), false);
+    const std::vector<bool> of_data = OfData(graph_);
+    std::vector<bool> is_made(graph_.num_nodes(), false);
     std::vector<size_t> last_use(graph_.num_nodes(), 0);
     for (size_t at = 0; at < order_.size(); ++at) {
       const Node& node = graph_.node(order_[at]);
-      const bool is_input = node.op.kind() == OpKind::kInput;
-      bool made = !IsLeaf(node.op.kind()) && !IsParallel(node.op.kind()), samples = is_input;
+      bool made = !IsLeaf(node.op.kind()) && !IsParallel(node.op.kind());
       for (TensorRef input : node.inputs) {
         last_use[input.node.value] = at;
         made |= is_made[input.node.value];
-        samples |= of_samples[input.node.value];
       }
-      of_samples[order_[at].value] = samples;
-      is_made[order_[at].value] = made && samples;
+      is_made[order_[at].value] = made && of_data[order_[at].value];
     }
     for (const Graph::NamedOutput& output : graph_.outputs())
       last_use[output.tensor.node.value] = order_.size();

@@ -119,19 +119,21 @@ class CanonicalNumbering {
 
 }  // namespace
 
-TensorRef Graph::AddInput(std::string name, TensorType type) {
-  nodes_.push_back({Operator(OpKind::kInput), {}, {std::move(type)}, std::move(name)});
+TensorRef Graph::AddLeaf(OpKind kind, std::string name, TensorType type) {
+  nodes_.push_back({Operator(kind), {}, {std::move(type)}, std::move(name)});
   return {NodeId{num_nodes() - 1}, 0};
+}
+
+TensorRef Graph::AddInput(std::string name, TensorType type) {
+  return AddLeaf(OpKind::kInput, std::move(name), std::move(type));
 }
 
 TensorRef Graph::AddWeight(std::string name, TensorType type) {
-  nodes_.push_back({Operator(OpKind::kWeight), {}, {std::move(type)}, std::move(name)});
-  return {NodeId{num_nodes() - 1}, 0};
+  return AddLeaf(OpKind::kWeight, std::move(name), std::move(type));
 }
 
 TensorRef Graph::AddConstant(std::string name, TensorType type) {
-  nodes_.push_back({Operator(OpKind::kConstant), {}, {std::move(type)}, std::move(name)});
-  return {NodeId{num_nodes() - 1}, 0};
+  return AddLeaf(OpKind::kConstant, std::move(name), std::move(type));
 }
 
 absl::StatusOr<NodeId> Graph::Add(Operator op, std::vector<TensorRef> inputs, std::string name) {

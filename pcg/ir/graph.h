@@ -50,6 +50,7 @@ struct Node {
 class Graph {
  public:
   // Leaves. REQUIRES: `type` is valid. Names of leaves must be unique; Validate() checks.
+  TensorRef AddLeaf(OpKind kind, std::string name, TensorType type);  // REQUIRES: IsLeaf(kind)
   TensorRef AddInput(std::string name, TensorType type);
   TensorRef AddWeight(std::string name, TensorType type);
   // A weight that is not trained.

@@ -238,17 +238,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
 absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
-  TensorRef leaf;
-  switch (kind) {
-    case OpKind::kInput:
-      leaf = result_.graph.AddInput(node.name, node.outputs[0]);
-      break;
-    case OpKind::kWeight:
-      leaf = result_.graph.AddWeight(node.name, node.outputs[0]);
-      break;
-    default:
-      leaf = result_.graph.AddConstant(node.name, node.outputs[0]);
-  }
+  const TensorRef leaf = result_.graph.AddLeaf(kind, node.name, node.outputs[0]);
   result_.views.resize(leaf.node.value + 1);
   result_.views[leaf.node.value] = views_[id.value];
   Tensor tensor{.ref = leaf,

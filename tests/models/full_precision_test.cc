@@ -7,20 +7,12 @@
 #include <vector>
 
 #include "models/loss.h"
+#include "tests/models/text_model.h"
 
 namespace isomer {
 namespace {
 
 using testing::ElementsAre;
-
-Model ModelOf(const std::string& text) {
-  absl::StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  Model model;
-  model.name = "net";
-  if (graph.ok()) model.graph = *std::move(graph);
-  return model;
-}
 
 // As Hugging Face exports a network in bfloat16: norms are computed in float32.
 constexpr char kLow[] = R"(
@@ -49,7 +41,7 @@ std::vector<std::string> CallsOf(const Graph& graph) {
 }
 
 TEST(StateFloat32, KeepsTheFunctionAndNoCastsAmongFloats) {
-  Model model = ModelOf(kLow);
+  Model model = TextModel(kLow);
   EXPECT_EQ(StatedPrecision(model), DataType::kBFloat16);
   ASSERT_TRUE(StateFloat32(&model).ok());
   EXPECT_EQ(StatedPrecision(model), DataType::kFloat32);
@@ -59,7 +51,7 @@ TEST(StateFloat32, KeepsTheFunctionAndNoCastsAmongFloats) {
 }
 
 TEST(StateFloat32, ModelsOfLowPrecisionGetALoss) {
-  Model model = ModelOf(kLow);
+  Model model = TextModel(kLow);
   ASSERT_TRUE(AttachLoss(&model, "auto").ok());
   EXPECT_EQ(LossText(model), "mse of 'y' f32[4,8] and 'target'");
   // One that has its loss is trained likewise.

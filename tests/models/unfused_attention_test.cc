@@ -9,18 +9,10 @@
 #include <vector>
 
 #include "pcg/evaluation/evaluator.h"
+#include "tests/models/text_model.h"
 
 namespace isomer {
 namespace {
-
-Model ModelOf(const std::string& text) {
-  absl::StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  Model model;
-  model.name = "net";
-  if (graph.ok()) model.graph = *std::move(graph);
-  return model;
-}
 
 // Leaves without a value in the model have numbers that depend on their name alone.
 std::vector<double> OutputOf(const Model& model) {
@@ -56,8 +48,8 @@ bool HasAttention(const Graph& graph) {
 
 void ExpectTheSame(const std::string& text, int calls) {
   SCOPED_TRACE(text);
-  const Model fused = ModelOf(text);
-  Model unfused = ModelOf(text);
+  const Model fused = TextModel(text);
+  Model unfused = TextModel(text);
   const auto taken_apart = TakeAttentionApart(&unfused);
   ASSERT_TRUE(taken_apart.ok()) << taken_apart.status();
   EXPECT_EQ(*taken_apart, calls);
@@ -107,7 +99,7 @@ output "y" = %3
 }
 
 TEST(UnfusedAttention, LeavesOtherModelsAsTheyAre) {
-  Model model = ModelOf("%0 = input \"x\" : f32[4]\n%1 = relu(%0) : f32[4]\noutput \"y\" = %1\n");
+  Model model = TextModel("%0 = input \"x\" : f32[4]\n%1 = relu(%0) : f32[4]\noutput \"y\" = %1\n");
   EXPECT_EQ(TakeAttentionApart(&model).value(), 0);
   EXPECT_EQ(model.graph.num_nodes(), 2);
 }

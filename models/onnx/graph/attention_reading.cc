@@ -347,12 +347,8 @@ class AttentionReader {
         continue;
       }
       if (!is_used && !IsLeaf(kind)) continue;
-      if (kind == OpKind::kInput) {
-        ids[id.value] = kept.AddInput(node.name, node.outputs[0]).node;
-      } else if (kind == OpKind::kWeight) {
-        ids[id.value] = kept.AddWeight(node.name, node.outputs[0]).node;
-      } else if (kind == OpKind::kConstant) {
-        ids[id.value] = kept.AddConstant(node.name, node.outputs[0]).node;
+      if (IsLeaf(kind)) {
+        ids[id.value] = kept.AddLeaf(kind, node.name, node.outputs[0]).node;
       } else {
         std::vector<TensorRef> inputs = node.inputs;
         for (TensorRef& input : inputs) input.node = ids[input.node.value];

@@ -11,10 +11,7 @@ TensorRef ModelBuilder::Leaf(OpKind kind, std::string name, TensorType type) {
     Fail(absl::InvalidArgumentError(absl::StrCat("'", name, "': ", status.message())));
   }
   if (!status_.ok()) return {};
-  Graph& graph = model_.graph;
-  return kind == OpKind::kWeight     ? graph.AddWeight(std::move(name), std::move(type))
-         : kind == OpKind::kConstant ? graph.AddConstant(std::move(name), std::move(type))
-                                     : graph.AddInput(std::move(name), std::move(type));
+  return model_.graph.AddLeaf(kind, std::move(name), std::move(type));
 }
 
 TensorRef ModelBuilder::Input(std::string name, std::vector<int64_t> sizes, DataType dtype) {

@@ -273,9 +273,7 @@ class ClassFinder {
     const OpKind kind = node.op.kind();
     if (IsLeaf(kind)) {
       if (node.outputs[0].IsParallel()) return false;
-      kind == OpKind::kInput    ? graph.AddInput(node.name, node.outputs[0])
-      : kind == OpKind::kWeight ? graph.AddWeight(node.name, node.outputs[0])
-                                : graph.AddConstant(node.name, node.outputs[0]);
+      graph.AddLeaf(kind, node.name, node.outputs[0]);
       return true;
     }
     for (TensorRef input : node.inputs) {

@@ -25,20 +25,17 @@ TEST(KernelCost, TellsWhereEveryTimeComesFrom) {
   }
   const KernelCost cost(&profile);
   const Work work{.flops = 30, .bytes = 240};
-  const TaskTime measured =
-      cost.CallTime(OpKind::kRelu, Vector(20), {}, work, DeviceKind(), kRoofline);
+  const TaskTime measured = cost.CallTime(OpKind::kRelu, Vector(20), {}, work, kRoofline);
   EXPECT_EQ(measured.origin, TimeOrigin::kMeasured);
   EXPECT_EQ(measured.us, 22.5);
   EXPECT_TRUE(cost.Calibrations().empty());
-  const TaskTime calibrated =
-      cost.CallTime(OpKind::kRelu, Vector(30), {}, work, DeviceKind(), kRoofline);
+  const TaskTime calibrated = cost.CallTime(OpKind::kRelu, Vector(30), {}, work, kRoofline);
   EXPECT_EQ(calibrated.origin, TimeOrigin::kCalibrated);
   EXPECT_NEAR(calibrated.us, 32.5, 0.1);
   ASSERT_EQ(cost.Calibrations().size(), 1u);
   EXPECT_EQ(cost.Calibrations()[0].from, "relu f32");
   EXPECT_LT(cost.Calibrations()[0].median_error, 0.01);
-  const TaskTime roofline =
-      cost.CallTime(OpKind::kRelu, Vector(30), {true}, work, DeviceKind(), kRoofline);
+  const TaskTime roofline = cost.CallTime(OpKind::kRelu, Vector(30), {true}, work, kRoofline);
   EXPECT_EQ(roofline.origin, TimeOrigin::kRoofline);
   EXPECT_EQ(roofline.us, 25);
 }

@@ -13,6 +13,7 @@
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/stage_cut.h"
+#include "tests/models/text_model.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/plan_holds.h"
@@ -275,8 +276,32 @@ TEST(GridPlan, ReportsThroughputAndWhatTheStepConsistsOf) {
   EXPECT_THAT(made.report, HasSubstr("TFLOP/s of the model (MFU "));
 }
 
+// A plan of so many tasks that it is explained by one device of a node, and predicted by all of
+// them: what explains it has the schedule's tasks, whoever made the plan.
+TEST(GridPlan, IsExplainedByTheScheduleThatWasSimulated) {
+  const Model model = ResidualModel(60, 2048, 16, 32);
+  const CostModel cost(TestMachine(2, 256));
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  OptimizeOptions options;
+  options.plan = kGrid;
+  options.grid = GridRequest{.degrees = {.tensor = 16}};
+  const auto made = Optimize(model, index, cost, options);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto priced = PricePlan(made->plan, cost);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  EXPECT_EQ(priced->plan.predicted_step_us, made->plan.predicted_step_us);
+  for (const OptimizeResult* result : {&*made, &*priced}) {
+    ASSERT_NE(result->simulation.step_us, result->plan.predicted_step_us);  // of all devices
+    const auto lowered = LowerForSimulation(cost.machine(), result->plan);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_EQ(static_cast<size_t>(result->simulation.tasks.size()), lowered->schedule.tasks.size());
+    EXPECT_TRUE(ReportOf(*result, rules, cost).ok());
+  }
+}
+
 TEST(GridPlan, SaysWhatADegreeDoesNotDivide) {
-  absl::StatusOr<Graph> graph = ParseGraph(R"(
+  const Model model = TextModel(R"(
 %0 = input "x" : f32[16,8]
 %1 = weight "a" : f32[8,24]
 %2 = weight "b" : f32[24,8]
@@ -291,10 +316,6 @@ TEST(GridPlan, SaysWhatADegreeDoesNotDivide) {
 %11 = matmul(%10, %4) : f32[16,8]
 output "y" = %11
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  Model model;
-  model.name = "net";
-  model.graph = *std::move(graph);
   const Made made = Optimized(model, 8, {.degrees = {.tensor = 4}}, /*training=*/false);
   ASSERT_TRUE(made.result.ok()) << made.result.status();
   EXPECT_THAT(made.result->misfit, HasSubstr("--tensor=4 does not divide the 6 of dim n of "));

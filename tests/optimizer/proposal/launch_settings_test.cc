@@ -73,6 +73,22 @@ TEST(LaunchSettings, ReadsDeepSpeedsJson) {
   EXPECT_THAT(launch->ignored, ElementsAre("zero_optimization.overlap_comm"));
 }
 
+// Numbers are written out, and what a trainer fills in is not stated.
+TEST(LaunchSettings, ReadsLargeNumbersAndAuto) {
+  const auto launch = ParseLaunchSettings(R"({
+  "train_batch_size": 1048576, "train_micro_batch_size_per_gpu": "auto",
+  "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": "auto"}
+})",
+                                          "ds.json");
+  ASSERT_TRUE(launch.ok()) << launch.status();
+  EXPECT_EQ(launch->global_batch_size, 1048576);
+  EXPECT_EQ(launch->grid.micro_batch_size, 0);
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kAllReduce);
+  EXPECT_FALSE(launch->precision.has_value());
+  EXPECT_THAT(ErrorOf("{\"train_batch_size\": 2097152}"), HasSubstr("'2097152' is no number from"));
+  EXPECT_THAT(ErrorOf("{\"train_batch_size\": 2.5}"), HasSubstr("'2.5' is no number from"));
+}
+
 TEST(LaunchSettings, ReadsTorchtitansToml) {
   const auto launch = ParseLaunchSettings(R"(
 [training]

@@ -132,7 +132,7 @@ TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
     tables_->set_options(base);
     EXPECT_TRUE(calls.ok()) << calls.status();
     const std::vector<int> parts = StagesOfCalls(*calls, config.num_chunks());
-    return EstimateGrid(config, {.devices = 4}, base,
+    return EstimateGrid(config, {.devices = 4}, *cost_, base,
                         KeptCalls(RecomputeMode::kNone, model_.graph, calls->compute), *calls,
                         parts);
   };
