@@ -89,6 +89,9 @@ ABSL_FLAG(
     std::string, plan, "",
     "a baseline instead of a search: data_parallel, zero3, megatron, pipeline or published; or "
     "grid, the parallel configuration of --tensor, --context, --expert and --pipeline");
+ABSL_FLAG(bool, sequence_parallel, true,
+          "of --plan=grid: what lies between the products that --tensor splits is split in the "
+          "sequence; false: each of its devices computes all of it");
 ABSL_FLAG(int64_t, tensor, 1,
           "of --plan=grid: devices, next to each other, that share out products with weights, "
           "attention by heads, and the sequence in between");
@@ -239,15 +242,19 @@ absl::Status AddCompared(const Model& model, OptimizeOptions* options) {
 
 absl::StatusOr<std::optional<GridRequest>> GridOfFlags(const OptimizeOptions& options) {
   if (options.plan != kGrid) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlags({"tensor", "context", "expert", "pipeline", "micro_batch_size", "recompute"},
-                    "is for --plan=grid"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"tensor", "context", "expert", "pipeline",
+                                        "micro_batch_size", "recompute", "sequence_parallel"},
+                                       "is for --plan=grid"));
     return std::nullopt;
   }
   GridRequest grid{.degrees = {.tensor = absl::GetFlag(FLAGS_tensor),
                                .context = absl::GetFlag(FLAGS_context),
-                               .expert = absl::GetFlag(FLAGS_expert)},
+                               .expert = absl::GetFlag(FLAGS_expert),
+                               .sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel)},
                    .micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size)};
+  if (grid.degrees.tensor == 1) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"sequence_parallel"}, "is for --tensor of 2 or more"));
+  }
   ISOMER_RETURN_IF_ERROR(ParseStages(absl::GetFlag(FLAGS_pipeline), &grid));
   if (!options.training) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"recompute"}, "is for --mode=training"));
@@ -593,6 +600,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_ASSIGN_OR_RETURN(OptimizeOptions options, OptionsOfFlags());
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
+  if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
+    std::fprintf(stderr, "%s: %s\n", arguments[0].c_str(), text->c_str());
+    return kExitNo;
+  }
   ISOMER_RETURN_IF_ERROR(AddCompared(model, &options));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOfFlags(machine));

@@ -69,11 +69,13 @@ int64_t Number(const Row& row, const std::string& name) {
 
 struct Configuration {
   int64_t tensor = 1, context = 1, expert = 1, stages = 1, chunks = 1, micro_batch_size = 1;
+  bool sequence_parallel = true;
   std::string recompute, update;
 
   std::string ToString() const {
-    return absl::StrCat("t", tensor, " c", context, " e", expert, " p", stages, "x", chunks, " b",
-                        micro_batch_size, " ", recompute, " ", update);
+    return absl::StrCat("t", tensor, sequence_parallel ? "" : " (no sp)", " c", context, " e",
+                        expert, " p", stages, "x", chunks, " b", micro_batch_size, " ", recompute,
+                        " ", update);
   }
 };
 
@@ -94,6 +96,7 @@ OptimizerJob JobOf(const Row& row) {
 
 OptimizerJob JobOf(const Row& row, const Configuration& c) {
   OptimizerJob job = JobOf(row);
+  if (!c.sequence_parallel) job.flags.push_back("--nosequence_parallel");
   for (const std::string& flag :
        {std::string("--plan=grid"), absl::StrCat("--tensor=", c.tensor),
         absl::StrCat("--context=", c.context), absl::StrCat("--expert=", c.expert),
@@ -111,6 +114,7 @@ std::vector<Configuration> ConfigurationsOf(const Row& row) {
                               .context = Number(row, "cp"),
                               .expert = Number(row, "ep"),
                               .stages = Number(row, "pp"),
+                              .sequence_parallel = Number(row, "sp") == 1,
                               .recompute = row.at("recompute"),
                               .update = row.at("update")};
   const auto choices = [&](const std::string& name, std::vector<int64_t> unknown) {

@@ -105,15 +105,4 @@ absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
   return arranged;
 }
 
-ShardingChoice WithoutCopies(const ShardingChoice& choice) {
-  ShardingChoice plain = choice;
-  for (std::vector<Placement>* placements : {&plain.operands, &plain.outputs}) {
-    for (auto& [type, view] : *placements) {
-      type.copies = 1;
-      view.strides[type.rank()] = 0;
-    }
-  }
-  return plain;
-}
-
 }  // namespace isomer

@@ -7,7 +7,7 @@
 //   replicate(transpose(w)) -> transpose(replicate(w))
 // Baselines always do this (MappedModel::copies_arranged), and searches try it. The alternative,
 // sharding the call and all-gathering its result, leaves each device with only a shard of the
-// weight's gradient. No other call is computed redundantly (sharding_choice.h).
+// weight's gradient.
 #ifndef ISOMER_OPTIMIZER_MAPPING_ARRANGED_WEIGHTS_H_
 #define ISOMER_OPTIMIZER_MAPPING_ARRANGED_WEIGHTS_H_
 
@@ -34,9 +34,6 @@ bool HasCopiedCalls(const Graph& graph);
 absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
     const Graph& graph, const ComputeGraph& compute,
     const std::map<NodeId, ShardingChoice>& choices, CostTables* tables);
-
-// `choice` with operands and outputs unreplicated.
-ShardingChoice WithoutCopies(const ShardingChoice& choice);
 
 }  // namespace isomer
 

@@ -1,5 +1,6 @@
 #include "optimizer/mapping/copied_call.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,14 @@ absl::StatusOr<CopiedCall> CopyCall(const RuleIndex& rules, const Operator& call
     const int first = graph.num_nodes();
     ISOMER_RETURN_IF_ERROR(result.steps.Apply(*rule, std::move(steps[0]), &graph));
     for (int id = first; id < graph.num_nodes(); ++id) {
-      if (graph.node(NodeId{id}).op.kind() == call.kind()) result.id = NodeId{id};
+      if (graph.node(NodeId{id}).op.kind() == call.kind()) result.call.id = NodeId{id};
+    }
+    // Rules may exchange operands.
+    const std::vector<TensorRef>& before = graph.node(copied).inputs;
+    for (TensorRef copy_of : graph.node(result.call.id).inputs) {
+      const TensorRef operand = graph.node(copy_of.node).inputs[0];
+      const auto at = std::find(before.begin(), before.end(), operand);
+      result.call.order.push_back(static_cast<int>(at - before.begin()));
     }
     return result;
   }

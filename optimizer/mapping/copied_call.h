@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "optimizer/sharding/growing_graph.h"
 #include "optimizer/sharding/rule_index.h"
+#include "optimizer/sharding/sharding_choice.h"
 #include "pcg/ir/graph.h"
 
 namespace isomer {
@@ -14,7 +15,7 @@ namespace isomer {
 // `call`, on operands of types `operands`. NotFound: no rule proves it.
 struct CopiedCall {
   RecordedSteps steps;
-  NodeId id;  // f in the rewritten graph
+  SplitCall call;  // f in the rewritten graph
 };
 absl::StatusOr<CopiedCall> CopyCall(const RuleIndex& rules, const Operator& call,
                                     absl::Span<const TensorType> operands,

@@ -45,7 +45,7 @@ class Derivation {
       ISOMER_ASSIGN_OR_RETURN(const NodeId call,
                               Expand(node.id, *space, arranges ? of_weight->second : it->second));
       ShardingChoice& as_split = calls_[call];
-      if (!arranges || as_split.outputs[0].type.copies == 1) continue;
+      if (as_split.copies() == 1) continue;
       copied.push_back({call, as_split});
       as_split = WithoutCopies(as_split);
     }
@@ -59,9 +59,11 @@ class Derivation {
     // Reverse topological: users come before producers.
     for (auto call = copied.rbegin(); call != copied.rend(); ++call) {
       const auto& [id, choice] = *call;
-      for (NodeId replicate : ReplicatesBehind(id, choice.outputs[0].type.copies)) {
-        ISOMER_RETURN_IF_ERROR(Copy(id, replicate, choice));
-      }
+      const std::vector<NodeId> replicates = ReplicatesBehind(id, choice.copies());
+      if (replicates.empty()) continue;
+      const NodeId replicate =
+          replicates.size() == 1 ? replicates[0] : graph_.Merge(replicates, &steps_);
+      ISOMER_RETURN_IF_ERROR(Copy(id, replicate, choice));
     }
     return absl::OkStatus();
   }
@@ -124,9 +126,11 @@ class Derivation {
     place.push_back({call, 0});
     place.push_back({replicate, 0});
     graph_.Apply(it->second.steps, &place, &steps_);
-    const NodeId to = place[it->second.id.value].node;
+    const auto& [copied, order] = it->second.call;
+    const NodeId to = place[copied.value].node;
     place_of_[to] = place_of_.at(call);
-    calls_[to] = choice;
+    ShardingChoice& as_copied = calls_[to] = choice;
+    for (size_t j = 0; j < order.size(); ++j) as_copied.operands[j] = choice.operands[order[j]];
     for (size_t o = 0; o < operands.size(); ++o) {
       ISOMER_RETURN_IF_ERROR(
           tables_.derivation_memo()->chains.Normalize(to, static_cast<int>(o), &graph_, &steps_));
@@ -135,7 +139,7 @@ class Derivation {
   }
 
   // Each replicate(copies) of the call's results that a call uses: every user has its own.
-  std::set<NodeId> ReplicatesBehind(NodeId call, int64_t copies) const {
+  std::vector<NodeId> ReplicatesBehind(NodeId call, int64_t copies) const {
     std::set<NodeId> found;
     for (const auto& [user, choice] : calls_) {
       for (TensorRef input : graph_.node(user).inputs) {
@@ -146,7 +150,7 @@ class Derivation {
         }
       }
     }
-    return found;
+    return {found.begin(), found.end()};
   }
 
   // Updates `new_ids`.

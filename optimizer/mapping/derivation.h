@@ -2,8 +2,11 @@
 //
 // A call that is split in some dims is expanded dim by dim, outermost axis first:
 //   f(x, y)  ->  combine/reduce ..(f(partition/replicate .. x, partition/replicate .. y))
-// and the chains of parallel operators between two calls are shortened (chain.h). The steps are the
-// plan's derivation, their result is the plan's graph.
+// and the chains of parallel operators between two calls are shortened (chain.h). A call that
+// several devices compute is split as if one of them did; then its users' copies of the result,
+// which are equal and become one, move to its operands, users first:
+//   replicate(f(x))  ->  f(replicate(x))
+// The steps are the plan's derivation, their result is the plan's graph.
 #ifndef ISOMER_OPTIMIZER_MAPPING_DERIVATION_H_
 #define ISOMER_OPTIMIZER_MAPPING_DERIVATION_H_
 

@@ -70,7 +70,9 @@ class RoleMapper {
       int64_t used = 1;
       for (const Axis& axis : wish.axes) used *= axis.degree;
       // Leftover devices idle: the outer ones, if the inner axes should be adjacent.
-      wish.axes.insert(wish.axes.size() > 1 ? wish.axes.begin() : wish.axes.end(),
+      const bool adjacent =
+          wish.axes.size() > 1 || (wish.axes.size() == 1 && wish.axes[0].dim == kCopyAxis);
+      wish.axes.insert(adjacent ? wish.axes.begin() : wish.axes.end(),
                        {kIdleAxis, devices_ / used});
       auto choice = MakeChoice(space, wish.axes, tables_.options().first_device + wish.start);
       if (!choice.ok()) continue;

@@ -62,9 +62,13 @@ class GridMapper {
     const bool is_model =
         model >= 0 && model != batch && Divides(call, model, degrees_.tensor, "tensor");
     if (is_model) add(model, degrees_.tensor);
+    if (!is_model && !degrees_.sequence_parallel && CanBeCopied(call)) {
+      add(kCopyAxis, degrees_.tensor);
+    }
     const int sequence = call.DimOf(DimRole::kSequence);
     if (sequence >= 0 && sequence != batch && sequence != model) {
-      const int64_t of_sequence = degrees_.context * (is_model ? 1 : degrees_.tensor);
+      const bool is_whole = is_model || !degrees_.sequence_parallel;
+      const int64_t of_sequence = degrees_.context * (is_whole ? 1 : degrees_.tensor);
       if (call.DegreeFor(sequence, of_sequence) == of_sequence) {
         add(sequence, of_sequence);
         splits_sequence_ |= degrees_.context > 1;
@@ -74,6 +78,15 @@ class GridMapper {
     if (inner.empty()) return {};
     add(batch, call.DegreeFor(batch, left));
     return {{inner.rbegin(), inner.rend()}, 0, is_model ? model : -1, experts};
+  }
+
+  // What is computed from samples, where a rule says that copies of results are results of copies;
+  // a loss of rows is split in these.
+  bool CanBeCopied(const CallToMap& call) const {
+    const auto is_stored = [](const auto& operand) { return operand.stored; };
+    return call.declaration().outputs.size() == 1 && !IsLoss(call.space.op.kind()) &&
+           !tables_.rules().CopiesOf(call.space.op.kind()).empty() &&
+           !std::all_of(call.node.operands.begin(), call.node.operands.end(), is_stored);
   }
 
   // Of tensor parallelism; -1: the call is not split so.

@@ -8,7 +8,8 @@
 //   tensor   products with weights alternate between column and row parallel, attention by heads,
 //            look-ups by rows of the table; what lies between a row-parallel product and the next
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
-//            the sequence parallelism of Korthikanti et al. 2022)
+//            the sequence parallelism of Korthikanti et al. 2022); without sequence parallelism
+//            each device computes all of that for itself
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 
@@ -26,6 +27,7 @@ inline constexpr int64_t kMostDegree = int64_t{1} << 20;
 
 struct GridDegrees {
   int64_t tensor = 1, context = 1, expert = 1;
+  bool sequence_parallel = true;  // of tensor parallelism
   friend auto operator<=>(const GridDegrees&, const GridDegrees&) = default;
 };
 

@@ -183,7 +183,7 @@ absl::Status ReadMegatron(Settings* s, LaunchSettings* launch) {
       s->IsOn("--use-distributed-optimizer") ? UpdateMethod::kSharded : UpdateMethod::kAllReduce;
   if (s->IsOn("--bf16")) launch->precision = DataType::kBFloat16;
   if (s->IsOn("--fp16")) launch->precision = DataType::kFloat16;
-  s->Has("--sequence-parallel");  // plans have it
+  grid.degrees.sequence_parallel = s->IsOn("--sequence-parallel") || grid.degrees.tensor == 1;
   return absl::OkStatus();
 }
 
@@ -195,6 +195,7 @@ absl::Status ReadDeepSpeed(Settings* s, LaunchSettings* launch) {
     ISOMER_ASSIGN_OR_RETURN(launch->global_batch_size, s->Count("train_batch_size", 0));
   }
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.tensor, s->Count("tensor_parallel.autotp_size", 1));
+  grid.degrees.sequence_parallel = grid.degrees.tensor == 1;  // AutoTP has none
   const std::string stage = s->Text("zero_optimization.stage");
   const std::map<std::string, UpdateMethod> stages = {{"", UpdateMethod::kAllReduce},
                                                       {"0", UpdateMethod::kAllReduce},

@@ -314,7 +314,10 @@ void ParallelConfig::SetOptions(Plan* plan) const {
 
 std::string ParallelConfig::ToString() const {
   std::string text;
-  if (degrees.tensor > 1) absl::StrAppend(&text, "tensor ", degrees.tensor, " x ");
+  if (degrees.tensor > 1) {
+    absl::StrAppend(&text, "tensor ", degrees.tensor,
+                    degrees.sequence_parallel ? " x " : " without sequence parallelism x ");
+  }
   if (degrees.context > 1) absl::StrAppend(&text, "context ", degrees.context, " x ");
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
   if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");

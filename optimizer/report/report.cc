@@ -36,14 +36,12 @@ std::string FoldedName(const std::string& name) {
   return folded;
 }
 
-// Location on the machine of an axis of the given degree and stride.
+// The devices of an axis of the given degree and stride.
 std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
   const int64_t node = machine.devices_per_node();
-  if (stride >= node) return absl::StrCat("over ", degree, " nodes");
-  if (stride * degree <= node) {
-    return absl::StrCat("over ", degree, " devices of a node");
-  }
-  return absl::StrCat("over ", degree, " devices");
+  if (stride >= node) return absl::StrCat(degree, " nodes");
+  if (stride * degree <= node) return absl::StrCat(degree, " devices of a node");
+  return absl::StrCat(degree, " devices");
 }
 
 // The rule's text, cut to one line.
@@ -92,8 +90,9 @@ std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedul
 
 bool IsWhole(const Node& node) {
   return std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) {
-    return type.partials == 1 && std::all_of(type.dims.begin(), type.dims.end(),
-                                             [](const Dim& dim) { return dim.degree == 1; });
+    return type.partials == 1 && type.copies == 1 &&
+           std::all_of(type.dims.begin(), type.dims.end(),
+                       [](const Dim& dim) { return dim.degree == 1; });
   });
 }
 
@@ -251,7 +250,7 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, cons
     std::string text = DimText(node.op, d, v);
     const int64_t degree = sharding.degrees[v] / moments;
     if (moments > 1) absl::StrAppend(&text, " in ", moments, " micro-batches");
-    if (degree > 1) absl::StrAppend(&text, " ", PlaceText(degree, stride, machine));
+    if (degree > 1) absl::StrAppend(&text, " over ", PlaceText(degree, stride, machine));
     parts.push_back(std::move(text));
   }
   const size_t copies_axis = view.strides.size() - 2;
@@ -259,7 +258,8 @@ absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, cons
   if (parts.empty() && copies == 1) return absl::StrCat("whole, on device ", view.start);
   if (parts.empty()) parts.push_back("whole");
   if (copies > 1) {
-    parts.push_back(absl::StrCat("copies ", PlaceText(copies, view.strides[copies_axis], machine)));
+    parts.push_back(
+        absl::StrCat("by each of ", PlaceText(copies, view.strides[copies_axis], machine)));
   }
   if (with_start && view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
   return absl::StrJoin(parts, ", ");

@@ -61,6 +61,24 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
   return std::nullopt;
 }
 
+std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
+                                               const Machine& machine) {
+  int64_t sum = 0, most = -1;
+  std::string largest;
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    const int64_t bytes = model.graph.type(output.tensor).LocalBytes();
+    sum += bytes;
+    if (bytes <= most) continue;
+    most = bytes;
+    largest = absl::StrCat("output '", output.name, "' ",
+                           model.graph.type(output.tensor).ToString(), " is ", BytesText(bytes));
+  }
+  if (sum <= machine.memory_bytes()) return std::nullopt;
+  return absl::StrCat("does not fit: a step gives its outputs back whole, ", largest, ", and ",
+                      machine.device_name(), " has ", BytesText(machine.memory_bytes()),
+                      !training ? "" : "; --loss_alone leaves out all but the loss");
+}
+
 std::string DoesNotFitText(const OptimizeResult& result, const Machine& machine,
                            std::optional<int64_t> enough_nodes) {
   std::string text = absl::StrCat(

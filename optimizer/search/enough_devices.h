@@ -20,6 +20,11 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
                                                    const CostModel& cost,
                                                    const OptimizeOptions& options);
 
+// One line on a model whose outputs alone, which one device gives back whole, are larger than its
+// memory, so that no plan fits: names the largest. nullopt: they are not.
+std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
+                                               const Machine& machine);
+
 // One line on a plan that does not fit: the memory it needs, by purpose, the memory available, and
 // the number of nodes that would suffice.
 std::string DoesNotFitText(const OptimizeResult& result, const Machine& machine,

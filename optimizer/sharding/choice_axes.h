@@ -24,13 +24,16 @@
 
 namespace isomer {
 
+// In place of an iteration dim: devices of which the first alone computes; devices each of which
+// computes the same.
 inline constexpr int kIdleAxis = -1;
+inline constexpr int kCopyAxis = -2;
 
 // Ascending, from 1 to the number itself.
 std::vector<int64_t> DivisorsOf(int64_t number);
 
 struct Axis {
-  int dim;  // an iteration dim, or kIdleAxis
+  int dim;  // an iteration dim, kIdleAxis or kCopyAxis
   int64_t degree;
   friend auto operator<=>(const Axis&, const Axis&) = default;
 };

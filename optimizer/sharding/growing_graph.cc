@@ -84,6 +84,25 @@ void GrowingGraph::ReplaceUses(TensorRef from, TensorRef to, int end) {
   }
 }
 
+NodeId GrowingGraph::Merge(const std::vector<NodeId>& equal, std::vector<DerivationStep>* steps) {
+  const NodeId merged{num_nodes()};
+  const Node one = node(equal[0]);
+  nodes_.push_back(one);
+  uses_.emplace_back();
+  AddUses(merged.value);
+  DerivationStep step;
+  step.nodes = equal;
+  step.calls = {{one.op, one.inputs}};
+  for (NodeId id : equal) {
+    for (int output = 0; output < static_cast<int>(one.outputs.size()); ++output) {
+      step.replaced.push_back({{id, output}, {merged, output}});
+      ReplaceUses({id, output}, {merged, output}, merged.value);
+    }
+  }
+  steps->push_back(std::move(step));
+  return merged;
+}
+
 absl::StatusOr<Graph> GrowingGraph::Build() && {
   return GraphFromParts(std::move(nodes_), std::move(outputs_));
 }

@@ -50,6 +50,10 @@ class GrowingGraph {
   void Apply(const RecordedSteps& recorded, std::vector<TensorRef>* place,
              std::vector<DerivationStep>* steps);
 
+  // Puts one node in the place of equal ones (same operator, same inputs), and returns it. The step
+  // states itself, as no rule merges.
+  NodeId Merge(const std::vector<NodeId>& equal, std::vector<DerivationStep>* steps);
+
   // The current graph.
   absl::StatusOr<Graph> Build() &&;
 

@@ -95,7 +95,7 @@ absl::StatusOr<MachineView> OperandView(const std::vector<int>& leads,
   for (int lead : leads) view.AddDim(lead);
   std::vector<PlacedAxis> sharers;
   for (const PlacedAxis& axis : axes) {
-    if (axis.dim >= 0 && !Mentions(leads, axis.dim)) sharers.push_back(axis);
+    if (axis.dim != kIdleAxis && !Mentions(leads, axis.dim)) sharers.push_back(axis);
   }
   ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(sharers));
   view.Add(copies);
@@ -107,7 +107,12 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
                                        const std::vector<PlacedAxis>& axes, int64_t start) {
   ViewBuilder view(axes, start);
   for (int lead : leads) view.AddDim(lead);
-  view.Add({});
+  std::vector<PlacedAxis> copying;
+  for (const PlacedAxis& axis : axes) {
+    if (axis.dim == kCopyAxis) copying.push_back(axis);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(copying));
+  view.Add(copies);
   // The partial coordinate enumerates the sum dims in declaration order.
   std::vector<PlacedAxis> sums;
   for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
@@ -126,8 +131,9 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
 }
 
 // Sets the types of the call under these degrees of iteration dims, as OperandTypesFor and
-// InferSharding would, from the given declaration. Errors: a degree that does not divide.
-absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degrees,
+// InferSharding would, from the given declaration, with so many copies of it all. Errors: a degree
+// that does not divide.
+absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degrees, int64_t copies,
                      ShardingChoice* choice) {
   const Declaration& d = space.sharding.declaration;
   const int dims = static_cast<int>(d.dims.size());
@@ -144,6 +150,7 @@ absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degre
   for (size_t o = 0; o < space.operands.size(); ++o) {
     TensorType type = SequentialType(space.operands[o].Sizes(), space.operands[o].dtype);
     split(space.operand_leads[o], &type);
+    type.copies = copies;
     for (int v = 0; v < dims; ++v) {
       if (degrees[v] > 1 && !Mentions(space.operand_leads[o], v)) type.copies *= degrees[v];
     }
@@ -153,6 +160,7 @@ absl::Status TypesOf(const ChoiceSpace& space, const std::vector<int64_t>& degre
   for (size_t t = 0; t < space.sharding.outputs.size(); ++t) {
     TensorType type = space.sharding.outputs[t];
     split(space.output_leads[t], &type);
+    type.copies = copies;
     for (int v = 0; v < dims; ++v) {
       if (d.dims[v].kind == DimKind::kSum) type.partials *= degrees[v];
     }
@@ -184,7 +192,7 @@ absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vecto
 std::vector<int> DimsToSplit(const ShardingChoice& choice) {
   std::vector<int> dims;
   for (const Axis& axis : choice.axes) {
-    if (axis.dim != kIdleAxis) dims.push_back(axis.dim);
+    if (axis.dim >= 0) dims.push_back(axis.dim);
   }
   if (choice.moments > 1 && std::find(dims.begin(), dims.end(), choice.moment_dim) == dims.end()) {
     dims.push_back(choice.moment_dim);
@@ -199,7 +207,7 @@ absl::Status TryPair(const ChoiceSpace& space, const ShardingChoice& choice, int
   degrees[a] = choice.degrees[a];
   degrees[b] = choice.degrees[b];
   ShardingChoice pair;
-  ISOMER_RETURN_IF_ERROR(TypesOf(space, degrees, &pair));
+  ISOMER_RETURN_IF_ERROR(TypesOf(space, degrees, 1, &pair));
   ISOMER_ASSIGN_OR_RETURN(Graph graph, GraphOfCall(space.op, space.operands));
   RecordedSteps steps;
   ISOMER_ASSIGN_OR_RETURN(const SplitCall call,
@@ -250,8 +258,11 @@ int64_t ShardingChoice::DegreeOf(int axis) const {
 std::string ShardingChoice::ToString(const Declaration& declaration) const {
   if (axes.empty()) return "whole";
   return absl::StrJoin(axes, " x ", [&](std::string* out, const Axis& axis) {
-    absl::StrAppend(out, axis.dim == kIdleAxis ? "idle" : declaration.dims[axis.dim].name, " ",
-                    axis.degree);
+    absl::StrAppend(out,
+                    axis.dim == kIdleAxis   ? "idle"
+                    : axis.dim == kCopyAxis ? "copies"
+                                            : declaration.dims[axis.dim].name,
+                    " ", axis.degree);
   });
 }
 
@@ -264,8 +275,10 @@ absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<
   choice.moment_dim = space.moment_dim;
   choice.degrees.assign(d.dims.size(), 1);
   std::erase_if(axes, [](const Axis& axis) { return axis.degree == 1; });
+  int64_t copies = 1;
   for (const Axis& axis : axes) {
     if (axis.dim >= 0) choice.degrees[axis.dim] = axis.degree;
+    if (axis.dim == kCopyAxis) copies *= axis.degree;
   }
   if (space.moment_dim >= 0) choice.degrees[space.moment_dim] *= space.moments;
   for (int v = 0; v < static_cast<int>(choice.degrees.size()); ++v) {
@@ -273,7 +286,7 @@ absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<
       return absl::NotFoundError("no rule splits this dim");
     }
   }
-  ISOMER_RETURN_IF_ERROR(TypesOf(space, choice.degrees, &choice));
+  ISOMER_RETURN_IF_ERROR(TypesOf(space, choice.degrees, copies, &choice));
   const std::vector<PlacedAxis> placed = PlaceAxes(space, axes);
   for (size_t o = 0; o < choice.operands.size(); ++o) {
     ISOMER_ASSIGN_OR_RETURN(choice.operands[o].view,
@@ -285,6 +298,23 @@ absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<
   }
   choice.axes = std::move(axes);
   return choice;
+}
+
+ShardingChoice WithoutCopies(const ShardingChoice& choice) {
+  ShardingChoice plain = choice;
+  for (Axis& axis : plain.axes) {
+    if (axis.dim == kCopyAxis) axis.dim = kIdleAxis;
+  }
+  const int64_t copies = choice.copies();
+  for (std::vector<Placement>* placements : {&plain.operands, &plain.outputs}) {
+    for (auto& [type, view] : *placements) {
+      // What calls share of an operand is copied more coarsely.
+      type.copies /= copies;
+      const int64_t on_devices = type.copies / view.MomentsOfAxis(type.rank());
+      view.strides[type.rank()] *= on_devices > 1 ? copies : 0;
+    }
+  }
+  return plain;
 }
 
 absl::Status SplitByRules(const ChoiceSpace& space, const ShardingChoice& choice,

@@ -1,12 +1,13 @@
 // Shardings of one call over the machine.
 //
-// A choice assigns the devices to axes: iteration dims of the call that are split, or idle devices.
+// A choice assigns the devices to axes: iteration dims of the call that are split, idle devices, or
+// devices that compute the same.
 // Axes are ordered from outermost to innermost in the numbering of devices, so "batch 2, n 4" on
 // two nodes of four splits the batch over nodes and n within them. Only dims that a rule expands
 // are split, so that every choice can be derived. Devices may idle: a call too small to split stays
-// on one device or within one node (choice_axes.h). Redundant computation is not in the space: no
-// rule removes replicas, and where they would pay (as between the products of Megatron-LM)
-// splitting the sequence costs the same communication. Only layout calls on weights are replicated,
+// on one device or within one node (choice_axes.h). Redundant computation is not enumerated: where
+// it would pay (as between the products of Megatron-LM) splitting the sequence costs the same
+// communication. It is in mappings that ask for it (grid_mapping.h), and in layout calls on weights
 // when plans are derived (arranged_weights.h).
 #ifndef ISOMER_OPTIMIZER_SHARDING_SHARDING_CHOICE_H_
 #define ISOMER_OPTIMIZER_SHARDING_SHARDING_CHOICE_H_
@@ -48,6 +49,8 @@ struct ShardingChoice {
 
   // Degree of iteration dim `axis` over devices; 1 if it is not split.
   int64_t DegreeOf(int axis) const;
+  // How many devices compute each result: that of a kCopyAxis, or 1.
+  int64_t copies() const { return outputs[0].type.copies; }
   // "b0 2 x n 4".
   std::string ToString(const Declaration& declaration) const;
 };
@@ -95,6 +98,9 @@ struct ChoiceSpace {
 // machine).
 absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
                                           int64_t start = 0);
+
+// `choice` with one device computing what several do, the others of them idle.
+ShardingChoice WithoutCopies(const ShardingChoice& choice);
 
 // Image of a call under a choice's derivation: operand j of the call at `id` is operand order[j] of
 // the choice.

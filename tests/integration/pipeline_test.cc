@@ -8,7 +8,9 @@
 namespace isomer {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<std::string> Pipeline(const std::string& model, int devices, int stages,
                                   int micro_batch_size, const std::string& plan) {
@@ -29,6 +31,50 @@ TEST(Pipeline, PlanIsCertifiedAndGivesTheModelsGradients) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out,
               HasSubstr("2 stages, 4 micro-batches (1F1B); bubble of equal stages 20.0 %"));
+  const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+  const ProgramResult run = RunBinary("isomer-run", {plan, "--check", "--steps=2"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+}
+
+// Without sequence parallelism norms and residual sums are computed by every device of tensor
+// parallelism: each call once, by all of them, with one all-reduce where a product's sums end.
+TEST(TensorParallelism, WithoutASequencesIsCertifiedAndGivesTheModelsGradients) {
+  const std::string plan = ScratchFile("copies.plan");
+  const std::string gpt = "zoo:gpt?layers=2&hidden=32&heads=4&vocabulary=64&seq=8&tied=0&batch=8";
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{}, {"--recompute=full"}, {"--pipeline=2"}}) {
+    std::vector<std::string> arguments = {gpt,
+                                          "--machine=laptop_cpu",
+                                          "--nodes=1",
+                                          "--devices_per_node=4",
+                                          "--plan=grid",
+                                          "--tensor=2",
+                                          "--nosequence_parallel",
+                                          "--loss_alone",
+                                          "--out=" + plan};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult made = RunBinary("isomer-optimize", arguments);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_THAT(made.out, ContainsRegex("\n +2  layer\\*/attention/norm layer_norm .*by each of 2 "
+                                        "devices of a node\n"));
+    EXPECT_THAT(made.out, ContainsRegex("all_reduce forward, 2 devices"));
+    EXPECT_THAT(made.out, Not(HasSubstr("all_gather forward")));
+    const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+    EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+    const ProgramResult run = RunBinary("isomer-run", {plan, "--check", "--steps=2"});
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  }
+}
+
+// The output, which is whole, is computed beside the copies; rules exchange operands of its sums.
+TEST(TensorParallelism, WithoutASequencesHoldsForAModelWithAnOutput) {
+  const std::string plan = ScratchFile("copies_of_bert.plan");
+  const ProgramResult made = RunBinary(
+      "isomer-optimize", {SourceFile("models/data/bert_tiny.onnx"), "--machine=laptop_cpu",
+                          "--nodes=1", "--devices_per_node=4", "--plan=grid", "--tensor=2",
+                          "--nosequence_parallel", "--out=" + plan});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
   const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
   EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
   const ProgramResult run = RunBinary("isomer-run", {plan, "--check", "--steps=2"});

@@ -64,6 +64,8 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--plan=grid", "--pipeline=2x"}, "--pipeline=2x: a number is expected, or two");
   ExpectRefused({"--plan=grid", "--recompute=some"}, "--recompute: 'some': there are none, ");
   ExpectRefused({"--tensor=2"}, "--tensor is for --plan=grid");
+  ExpectRefused({"--plan=grid", "--nosequence_parallel"},
+                "--sequence_parallel is for --tensor of 2 or more");
   ExpectRefused({"--plan=megatron", "--context=2"}, "--context is for --plan=grid");
   ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
   ExpectRefused({"--attention=unfused"}, "has no calls of fused attention");

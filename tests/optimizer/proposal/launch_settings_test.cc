@@ -57,6 +57,17 @@ TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
   EXPECT_TRUE(launch->ignored.empty());
 }
 
+// Megatron-LM has sequence parallelism where it is asked for, AutoTP never.
+TEST(LaunchSettings, TensorParallelismWithoutASequencesIsSo) {
+  const auto megatron = ParseLaunchSettings("--tensor-model-parallel-size 8", "my.txt");
+  ASSERT_TRUE(megatron.ok()) << megatron.status();
+  EXPECT_FALSE(megatron->grid.degrees.sequence_parallel);
+  const auto deepspeed =
+      ParseLaunchSettings(R"({"train_batch_size": 8, "tensor_parallel": {"autotp_size": 4}})", "d");
+  ASSERT_TRUE(deepspeed.ok()) << deepspeed.status();
+  EXPECT_EQ(deepspeed->grid.degrees, (GridDegrees{.tensor = 4, .sequence_parallel = false}));
+}
+
 TEST(LaunchSettings, ReadsDeepSpeedsJson) {
   const auto launch = ParseLaunchSettings(R"({
   "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,

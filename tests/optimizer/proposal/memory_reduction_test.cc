@@ -132,5 +132,22 @@ TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
   EXPECT_NE(text.find("; a plan fits on "), std::string::npos) << text;
 }
 
+TEST_F(WideLayers, SayWhichOutputIsLargerThanADevice) {
+  Machine machine = TestMachine(1, 2);
+  int64_t bytes = 0;
+  for (const Graph::NamedOutput& output : model_.graph.outputs()) {
+    bytes += model_.graph.type(output.tensor).LocalBytes();
+  }
+  machine.kinds[0].memory_bytes = bytes;
+  EXPECT_EQ(OutputsDoNotFitText(model_, true, machine), std::nullopt);
+  machine.kinds[0].memory_bytes = bytes - 1;
+  const std::string training = OutputsDoNotFitText(model_, true, machine).value_or("");
+  EXPECT_NE(training.find("output '"), std::string::npos) << training;
+  EXPECT_NE(training.find("--loss_alone"), std::string::npos) << training;
+  const std::string inference = OutputsDoNotFitText(model_, false, machine).value_or("");
+  EXPECT_NE(inference.find("output '"), std::string::npos) << inference;
+  EXPECT_EQ(inference.find("--loss_alone"), std::string::npos) << inference;
+}
+
 }  // namespace
 }  // namespace isomer
