@@ -624,7 +624,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "%s\n", note.c_str());
   }
   if (!result.misfit.empty()) {
-    std::fprintf(stderr, "note: %s, which is split by less\n", result.misfit.c_str());
+    std::fprintf(stderr, "note: %s\n", result.misfit.c_str());
   }
   ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
   std::fputs(report.text.c_str(), stdout);

@@ -8,6 +8,7 @@
 #include "optimizer/mapping/role_mapping.h"
 #include "optimizer/proposal/expert_calls.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "optimizer/sharding/compute_graph.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -27,11 +28,30 @@ class GridMapper {
     ISOMER_ASSIGN_OR_RETURN(MappedModel mapped,
                             MapByRoles(graph_, preferences, by_place, &tables_));
     mapped.copies_arranged = true;
+    KeepCopiesThatAreRead(&mapped);
     ISOMER_RETURN_IF_ERROR(CheckUsed(mapped));
     return mapped;
   }
 
  private:
+  // What no user reads on every device that computes it is computed by one.
+  void KeepCopiesThatAreRead(MappedModel* mapped) const {
+    const ComputeGraph compute = AnalyzeCompute(graph_, tables_.options().training);
+    std::vector<bool> read(compute.nodes.size(), false);
+    // Users come before producers.
+    for (size_t i = compute.nodes.size(); i-- > 0;) {
+      const ComputeGraph::ComputeNode& node = compute.nodes[i];
+      ShardingChoice& choice = mapped->choices.at(node.id);
+      if (choice.copies() > 1 && !read[i]) choice = WithoutCopies(choice);
+      for (size_t o = 0; o < node.operands.size(); ++o) {
+        const ComputeGraph::Operand& operand = node.operands[o];
+        if (operand.producer < 0) continue;
+        const ShardingChoice& made = mapped->choices.at(compute.nodes[operand.producer].id);
+        if (made.outputs[operand.output] == choice.operands[o]) read[operand.producer] = true;
+      }
+    }
+  }
+
   std::vector<ShardingPreference> Prefer(const CallToMap& call) {
     std::vector<ShardingPreference> preferred;
     if (degrees_ != GridDegrees()) {
@@ -62,17 +82,19 @@ class GridMapper {
     const bool is_model =
         model >= 0 && model != batch && Divides(call, model, degrees_.tensor, "tensor");
     if (is_model) add(model, degrees_.tensor);
-    if (!is_model && !degrees_.sequence_parallel && CanBeCopied(call)) {
+    const int sequence = call.DimOf(DimRole::kSequence);
+    const bool shares_sequence = !is_model && degrees_.sequence_parallel;
+    const int64_t of_sequence = degrees_.context * (shares_sequence ? degrees_.tensor : 1);
+    const bool splits_sequence = sequence >= 0 && sequence != batch && sequence != model &&
+                                 call.DegreeFor(sequence, of_sequence) == of_sequence;
+    // Rather than leave devices idle: a product that follows reads copies.
+    if (!is_model && !(shares_sequence && splits_sequence) && CanBeCopied(call) &&
+        (!degrees_.sequence_parallel || call.DegreeFor(batch, left) < left)) {
       add(kCopyAxis, degrees_.tensor);
     }
-    const int sequence = call.DimOf(DimRole::kSequence);
-    if (sequence >= 0 && sequence != batch && sequence != model) {
-      const bool is_whole = is_model || !degrees_.sequence_parallel;
-      const int64_t of_sequence = degrees_.context * (is_whole ? 1 : degrees_.tensor);
-      if (call.DegreeFor(sequence, of_sequence) == of_sequence) {
-        add(sequence, of_sequence);
-        splits_sequence_ |= degrees_.context > 1;
-      }
+    if (splits_sequence) {
+      add(sequence, of_sequence);
+      splits_sequence_ |= degrees_.context > 1;
     }
     if (experts >= 0) add(experts, degrees_.expert);
     if (inner.empty()) return {};
@@ -81,7 +103,7 @@ class GridMapper {
   }
 
   // What is computed from samples, where a rule says that copies of results are results of copies;
-  // a loss of rows is split in these.
+  // a loss is split in its rows.
   bool CanBeCopied(const CallToMap& call) const {
     const auto is_stored = [](const auto& operand) { return operand.stored; };
     return call.declaration().outputs.size() == 1 && !IsLoss(call.space.op.kind()) &&
@@ -109,8 +131,9 @@ class GridMapper {
     if (call.DegreeFor(dim, degree) == degree) return true;
     if (misfit_ != nullptr && misfit_->empty()) {
       const IterationDim& d = call.declaration().dims[dim];
-      *misfit_ = absl::StrCat("--", flag, "=", degree, " does not divide the ", d.size.value(),
-                              " of dim ", d.name, " of ", graph_.Label(call.id));
+      *misfit_ =
+          absl::StrCat("--", flag, "=", degree, " does not divide the ", d.size.value(), " of dim ",
+                       d.name, " of ", graph_.Label(call.id), ", which is split by less");
     }
     return false;
   }

@@ -8,8 +8,9 @@
 //   tensor   products with weights alternate between column and row parallel, attention by heads,
 //            look-ups by rows of the table; what lies between a row-parallel product and the next
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
-//            the sequence parallelism of Korthikanti et al. 2022); without sequence parallelism
-//            each device computes all of that for itself
+//            the sequence parallelism of Korthikanti et al. 2022); without sequence parallelism,
+//            or where the sequence is no dim of its own, each device computes all of that for
+//            itself
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 

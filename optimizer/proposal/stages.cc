@@ -94,6 +94,13 @@ class Estimator {
     return type.LocalBytes();
   }
 
+  // An output of a call that several devices compute, for a user that reads it otherwise: one
+  // device's.
+  static Placement MadeFor(const ShardingChoice& choice, int output, const Placement& as_read) {
+    const Placement& made = choice.outputs[output];
+    return choice.copies() == 1 || made == as_read ? made : WithoutCopies(choice).outputs[output];
+  }
+
   void AddEdges(const ComputeGraph::ComputeNode& node) {
     const Class* to = classes_.back();
     for (int o = 0; o < static_cast<int>(node.operands.size()); ++o) {
@@ -103,9 +110,10 @@ class Estimator {
       const auto [it, added] =
           edges_.try_emplace({from->id, operand.output, to->id, o, operand.gradient});
       if (added) {
+        const Placement& as_read = to->choice->operands[o];
         it->second = tables_
-                         .EdgeUs(tables_.Intern({from->choice->outputs[operand.output]}),
-                                 tables_.Intern({to->choice->operands[o]}), operand.gradient)
+                         .EdgeUs(tables_.Intern({MadeFor(*from->choice, operand.output, as_read)}),
+                                 tables_.Intern({as_read}), operand.gradient)
                          .at(0, 0);
       }
       result_.calls.back().us += it->second;
@@ -130,8 +138,9 @@ class Estimator {
       for (size_t o = 0; o < nodes[i].operands.size(); ++o) {
         const auto& operand = nodes[i].operands[o];
         if (operand.producer < 0 || !classes_[i]->needs.operands[o]) continue;
-        const Placement& made = classes_[operand.producer]->choice->outputs[operand.output];
         const Placement& as_read = classes_[i]->choice->operands[o];
+        const Placement made =
+            MadeFor(*classes_[operand.producer]->choice, operand.output, as_read);
         if (made == as_read) {
           kept[operand.producer][operand.output] = true;
         } else if (read.emplace(operand.producer, operand.output, tables_.Intern({as_read}))

@@ -264,11 +264,24 @@ class Optimizer {
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
     result->misfit = run_.baselines.misfit;
+    if (run_.options.plan == kGrid && run_.options.grid.has_value()) {
+      CheckPipeline(*run_.options.grid, result);
+    }
     result->first_choice = run_.baselines.first_choice;
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
     result->policy = run_.policy();
     return absl::OkStatus();
+  }
+
+  // A plan's stages are what its schedule shows: micro-batches take turns, or wait for each other.
+  static void CheckPipeline(const GridRequest& asked, OptimizeResult* result) {
+    const std::optional<PipelineSummary>& is = result->pipeline;
+    if (!is.has_value() || (is->stages == asked.stages && is->chunks == asked.chunks)) return;
+    absl::StrAppend(&result->misfit, result->misfit.empty() ? "" : "; ",
+                    "--pipeline=", asked.stages,
+                    asked.chunks > 1 ? absl::StrCat("x", asked.chunks) : "",
+                    ": calls of a stage wait for later ones, and micro-batches do not take turns");
   }
 
   // Whether to search algebra first, concurrently. The joint search is then never worse than

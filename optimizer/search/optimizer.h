@@ -37,7 +37,7 @@ struct OptimizeResult {
   std::optional<PipelineSummary> pipeline;  // of `plan`
   Prediction single_device;                 // the unrewritten model on one device
   std::vector<std::string> ignoring;        // baselines that violate the constraints
-  std::string misfit;                       // of the user's own configuration (GridPlan)
+  std::string misfit;                       // of the user's own configuration: what is not as asked
   // With --plan=grid: the configuration that the search would begin with, as estimated.
   std::optional<ConfigEstimate> first_choice;
   SearchRecord searches;

@@ -89,27 +89,46 @@ class ViewAssigner {
     }
   }
 
-  // The view that the first user with one asks for.
+  // The view that a user asks for: the first of those that are where the tensor comes from (of a
+  // pipeline: of its stage, from which others get it), or the first of all.
   void Backward(NodeId id, const std::vector<Graph::Use>& users) {
     const Node& node = graph_.node(id);
     if ((IsLeaf(node.op.kind()) || CanRunOnHost(node.op.kind())) && !choices_.contains(id)) {
       return BackwardToLeaf(id, users);
     }
-    if (!IsParallel(node.op.kind()) || views_[id.value].has_value()) return;
+    std::optional<MachineView>& view = views_[id.value];
+    if (!IsParallel(node.op.kind()) || view.has_value()) return;
+    const std::optional<int64_t> start = StartOf(node.inputs[0].node);
     for (const Graph::Use& use : users) {
-      const Node& user = graph_.node(use.user);
-      if (auto it = choices_.find(use.user); it != choices_.end()) {
-        views_[id.value] = it->second->operands[use.operand].view;
-        return;
-      }
-      const OpKind kind = user.op.kind();
-      const std::optional<MachineView>& to = views_[use.user.value];
-      if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) continue;
-      MachineView view = *to;
-      Coarsen(user.op, user.outputs[0], &view);
-      views_[id.value] = std::move(view);
-      return;
+      std::optional<MachineView> asked = ViewFor(use);
+      if (!asked.has_value()) continue;
+      const bool is_there = asked->start == start;
+      if (is_there || !view.has_value()) view = std::move(asked);
+      if (is_there) return;
     }
+  }
+
+  // The first device of the call that the tensor comes from; nullopt: of none.
+  std::optional<int64_t> StartOf(NodeId id) const {
+    while (IsParallel(graph_.node(id).op.kind())) id = graph_.node(id).inputs[0].node;
+    const auto call = choices_.find(id);
+    return call == choices_.end() ? std::nullopt : std::optional(call->second->start);
+  }
+
+  // Of its operand, as a user asks for it; nullopt: it does not.
+  std::optional<MachineView> ViewFor(const Graph::Use& use) const {
+    if (auto it = choices_.find(use.user); it != choices_.end()) {
+      return it->second->operands[use.operand].view;
+    }
+    const Node& user = graph_.node(use.user);
+    const std::optional<MachineView>& to = views_[use.user.value];
+    const OpKind kind = user.op.kind();
+    if ((kind != OpKind::kPartition && kind != OpKind::kReplicate) || !to.has_value()) {
+      return std::nullopt;
+    }
+    MachineView view = *to;
+    Coarsen(user.op, user.outputs[0], &view);
+    return view;
   }
 
   static MachineView RowMajor(const TensorType& type) {

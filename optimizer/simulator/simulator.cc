@@ -121,10 +121,10 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
 
 namespace {
 
-// Shards of all nodes and micro-batches in a simulation: the target, about a second; the limit,
-// some gigabytes; the limit where more than a few devices are simulated, some seconds, unless most
-// of them are micro-batches, which are copies.
-constexpr int64_t kMostShards = 300'000, kLimitOfShards = 3'000'000, kLimitOfSeconds = 600'000;
+// Shards of all nodes and micro-batches in a simulation: the target, about a tenth of a second; the
+// limit, some gigabytes; the limit where more than a few devices are simulated, some seconds,
+// unless most of them are micro-batches, which are copies.
+constexpr int64_t kMostShards = 20'000, kLimitOfShards = 3'000'000, kLimitOfSeconds = 600'000;
 constexpr int64_t kFewDevices = 16;
 int64_t LimitOfShards(const Plan& plan, int64_t moments) {
   if (moments > 1) return kLimitOfShards;
@@ -161,13 +161,14 @@ int64_t NumGroupsOfDevices(const Plan& plan) {
 int64_t PeriodOf(const Plan& plan, int64_t moments) {
   // The first and the last, and some that are alike.
   constexpr int64_t kLeastPeriod = 4;
-  // Two simulations, of one period and of two, must be less than one of all.
-  constexpr int64_t kLeastPeriods = 4;
+  // Two simulations, of one period and of two, must be less than one of all, and much less where
+  // that would not take long.
+  constexpr int64_t kLeastPeriods = 4, kManyPeriods = 8, kLongTasks = 300'000;
   const int64_t tasks = plan.graph.num_nodes() * moments;
   if (tasks <= kMostShards || plan.update.steps_between_flushes > 1) return 0;
   const int64_t stages = NumGroupsOfDevices(plan);
   const int64_t period = (kLeastPeriod + stages - 1) / stages * stages;
-  return moments < kLeastPeriods * period ? 0 : period;
+  return moments < (tasks > kLongTasks ? kLeastPeriods : kManyPeriods) * period ? 0 : period;
 }
 
 // Of the larger of two simulations, or of the only one.

@@ -67,6 +67,21 @@ TEST(TensorParallelism, WithoutASequencesIsCertifiedAndGivesTheModelsGradients) 
   }
 }
 
+// With it, what has no sequence dim of its own (rows of logits) is computed by all, not by one.
+TEST(TensorParallelism, KeepsAllDevicesBusy) {
+  const std::string plan = ScratchFile("rows.plan");
+  const ProgramResult made =
+      RunBinary("isomer-optimize",
+                {"zoo:gpt?layers=2&hidden=32&heads=4&vocabulary=64&seq=8&tied=0&batch=8",
+                 "--machine=laptop_cpu", "--nodes=1", "--devices_per_node=4", "--plan=grid",
+                 "--tensor=2", "--micro_batch_size=1", "--loss_alone", "--out=" + plan});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("all_gather forward, 2 devices"));
+  EXPECT_THAT(made.out, Not(HasSubstr("send_receive backward")));
+  const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+}
+
 // The output, which is whole, is computed beside the copies; rules exchange operands of its sums.
 TEST(TensorParallelism, WithoutASequencesHoldsForAModelWithAnOutput) {
   const std::string plan = ScratchFile("copies_of_bert.plan");
