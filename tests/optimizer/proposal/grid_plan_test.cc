@@ -279,8 +279,8 @@ TEST(GridPlan, ReportsThroughputAndWhatTheStepConsistsOf) {
 // A plan of so many tasks that it is explained by one device of a node, and predicted by all of
 // them: what explains it has the schedule's tasks, whoever made the plan.
 TEST(GridPlan, IsExplainedByTheScheduleThatWasSimulated) {
-  const Model model = ResidualModel(60, 2048, 16, 32);
-  const CostModel cost(TestMachine(2, 256));
+  const Model model = ResidualModel(60, 1024, 16, 32);
+  const CostModel cost(TestMachine(2, 64));
   const RuleSet rules = ExampleRules(model.graph);
   const RuleIndex index(rules);
   OptimizeOptions options;
