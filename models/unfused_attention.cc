@@ -1,5 +1,6 @@
 #include "models/unfused_attention.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -75,23 +76,62 @@ class Rewriter {
     return Call(reshape({s[0], s[1] * times, s[2], s[3]}), {x}, name + "/heads");
   }
 
-  // [queries, keys]: kUnseen for keys behind a query.
-  absl::StatusOr<TensorRef> CausalMask(int64_t queries, int64_t keys) {
-    TensorRef& mask = masks_[{queries, keys}];
-    if (mask.node.value >= 0) return mask;
+  // [queries, keys] of kUnseen.
+  absl::StatusOr<TensorRef> AllUnseen(int64_t queries, int64_t keys) {
     if (unseen_.node.value < 0) {
       std::string name = "unseen";
       while (model_.weights.count(name) > 0) name += "_";
       unseen_ = graph_.AddConstant(name, SequentialType({1, 1}));
       model_.weights[name] = std::vector<float>{static_cast<float>(kUnseen)};
     }
-    ISOMER_ASSIGN_OR_RETURN(
-        TensorRef all, Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{queries, keys}}}},
-                            {unseen_}, "unseen/all"));
+    return Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{queries, keys}}}}, {unseen_},
+                "unseen/all");
+  }
+
+  // [queries, keys]: kUnseen for keys behind a query.
+  absl::StatusOr<TensorRef> CausalMask(int64_t queries, int64_t keys) {
+    TensorRef& mask = masks_[{queries, keys}];
+    if (mask.node.value >= 0) return mask;
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef all, AllUnseen(queries, keys));
     ISOMER_ASSIGN_OR_RETURN(
         mask, Call({OpKind::kTrilu, {{"upper", int64_t{1}}, {"k", 1 + keys - queries}}}, {all},
                    "unseen/mask"));
     return mask;
+  }
+
+  // [queries, keys]: kUnseen for keys at least `window` places before a query.
+  absl::StatusOr<TensorRef> FarMask(int64_t queries, int64_t keys, int64_t window) {
+    TensorRef& mask = far_masks_[{queries, keys, window}];
+    if (mask.node.value >= 0) return mask;
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef all, AllUnseen(queries, keys));
+    ISOMER_ASSIGN_OR_RETURN(
+        mask, Call({OpKind::kTrilu, {{"upper", int64_t{0}}, {"k", keys - queries - window}}}, {all},
+                   "unseen/far"));
+    return mask;
+  }
+
+  // The softmax of scores [batch, heads, queries, keys] and of one more score of each head, without
+  // the share of that.
+  absl::StatusOr<TensorRef> SharesBesideSink(TensorRef scores, TensorRef sinks,
+                                             const std::string& name) {
+    const std::vector<int64_t> s = SizesOf(scores);
+    const auto with_last = [&](int64_t keys) {
+      return std::vector<int64_t>{s[0], s[1], s[2], keys};
+    };
+    ISOMER_ASSIGN_OR_RETURN(
+        sinks, Call({OpKind::kReshape, {{"shape", std::vector<int64_t>{1, s[1], 1, 1}}}}, {sinks},
+                    name + "/sinks/heads"));
+    ISOMER_ASSIGN_OR_RETURN(
+        sinks, Call({OpKind::kExpand, {{"shape", with_last(1)}}}, {sinks}, name + "/sinks"));
+    ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kConcat, {{"axis", int64_t{-1}}}},
+                                         {scores, sinks}, name + "/with_sinks"));
+    ISOMER_ASSIGN_OR_RETURN(
+        scores, Call({OpKind::kSoftmax, {{"axis", int64_t{-1}}}}, {scores}, name + "/softmax"));
+    return Call({OpKind::kSlice,
+                 {{"starts", std::vector<int64_t>{0, 0, 0, 0}},
+                  {"sizes", with_last(s[3])},
+                  {"steps", std::vector<int64_t>{1, 1, 1, 1}}}},
+                {scores}, name + "/of_keys");
   }
 
   absl::StatusOr<TensorRef> Attention(const Node& node, const std::vector<TensorRef>& inputs) {
@@ -113,16 +153,25 @@ class Rewriter {
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kScale, {{"factor", node.op.Number("cap")}}},
                                            {scores}, name + "/cap"));
     }
-    if (inputs.size() > 3) {
+    const bool has_sink = node.op.kind() == OpKind::kSinkAttention;
+    if (!has_sink && inputs.size() > 3) {
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, inputs[3]}, name + "/masked"));
     }
     if (node.op.Int("causal") != 0) {
       ISOMER_ASSIGN_OR_RETURN(const TensorRef mask, CausalMask(q[2], k[2]));
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, mask}, name + "/causal"));
     }
-    ISOMER_ASSIGN_OR_RETURN(
-        const TensorRef shares,
-        Call({OpKind::kSoftmax, {{"axis", int64_t{-1}}}}, {scores}, name + "/softmax"));
+    if (has_sink && node.op.Int("window") > 0) {
+      ISOMER_ASSIGN_OR_RETURN(const TensorRef mask, FarMask(q[2], k[2], node.op.Int("window")));
+      ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, mask}, name + "/near"));
+    }
+    TensorRef shares;
+    if (has_sink) {
+      ISOMER_ASSIGN_OR_RETURN(shares, SharesBesideSink(scores, inputs[3], name));
+    } else {
+      ISOMER_ASSIGN_OR_RETURN(
+          shares, Call({OpKind::kSoftmax, {{"axis", int64_t{-1}}}}, {scores}, name + "/softmax"));
+    }
     return Call({OpKind::kMatMul}, {shares, values}, name);
   }
 
@@ -130,6 +179,7 @@ class Rewriter {
   Graph graph_;
   TensorRef unseen_ = {{-1}, 0};
   std::map<std::pair<int64_t, int64_t>, TensorRef> masks_;
+  std::map<std::array<int64_t, 3>, TensorRef> far_masks_;
 };
 
 }  // namespace

@@ -89,7 +89,11 @@ std::optional<double> AttentionFactor(const DeviceKind& kind, const Operator& op
   const auto keys = static_cast<double>(k[k.size() - 2]);
   const bool is_causal = op.Int("causal") != 0 && operands[0].dims[operands[0].rank() - 2].size ==
                                                       operands[1].dims[operands[1].rank() - 2].size;
-  const double share = is_causal ? std::min(1.0, 0.5 + kBlock / (2 * std::max(keys, 1.0))) : 1;
+  double share = is_causal ? std::min(1.0, 0.5 + kBlock / (2 * std::max(keys, 1.0))) : 1;
+  if (op.kind() == OpKind::kSinkAttention && op.Int("window") > 0 && is_causal) {
+    const auto window = static_cast<double>(op.Int("window"));
+    share = std::min(share, (window + kBlock) / std::max(keys, 1.0));
+  }
   return share / (fraction * std::min(depth, 1.0));
 }
 

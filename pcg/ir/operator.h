@@ -113,15 +113,19 @@ namespace isomer {
   V(Gather, "gather", 2, 2, "axis", Gather)                                                       \
   V(GatherElements, "gather_elements", 2, 2, "axis", GatherElements)                              \
   V(GatherMatMul, "gather_matmul", 3, 3, "", GatherMatMul)                                        \
+  V(GatherRows, "gather_rows", 2, 2, "", GatherRows)                                              \
+  V(GatherSum, "gather_sum", 3, 3, "", GatherSum)                                                 \
   V(ScatterElements, "scatter_elements", 3, 3, "axis reduction=0", ScatterElements)               \
   V(OneHot, "one_hot", 1, 1, "depth axis=-1", OneHot)                                             \
   /* Attention, recurrent cells, mixture of experts. */                                           \
   V(Attention, "attention", 3, 4, "scale causal=0", Attention)                                    \
   V(CappedAttention, "capped_attention", 3, 4, "scale cap causal=0", Attention)                   \
+  V(SinkAttention, "sink_attention", 4, 4, "scale causal=0 window=0", Attention)                  \
   V(Rotary, "rotary", 3, 3, "interleaved=0", Rotary)                                              \
   V(LstmCell, "lstm_cell", 2, 2, "", LstmCell)                                                    \
   V(GruCell, "gru_cell", 3, 3, "", GruCell)                                                       \
   V(Top2Gating, "top2_gating", 2, 2, "capacity random=1 salt=0", Top2Gating)                      \
+  V(TopKRouting, "topk_routing", 1, 2, "k capacity", TopKRouting)                                 \
   /* Losses. */                                                                                   \
   V(CrossEntropy, "cross_entropy", 2, 2, "", CrossEntropy)                                        \
   V(MeanSquaredError, "mse", 2, 2, "", MeanSquaredError)                                          \

@@ -29,6 +29,12 @@ absl::Status CheckOperands(const Operator& op, absl::Span<const Shape> shapes) {
   for (int i : {0, 1, 2}) {
     if (k[i] != v[i]) return Mismatch(op, shared[i], 1, k[i], 2, v[i]);
   }
+  if (op.kind() == OpKind::kSinkAttention) {
+    ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 3, 1));
+    if (shapes[3][0] != q[1]) return Mismatch(op, "h", 0, q[1], 3, shapes[3][0]);
+    if (op.Int("window") >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(op.name(), ": a window of ", op.Int("window")));
+  }
   if (shapes.size() == 4 && shapes[3].size() > 4) return ExpectRank(op, shapes, 3, 4);
   return absl::OkStatus();
 }
@@ -49,6 +55,22 @@ absl::StatusOr<Expr> LoadMask(const Operator& op, absl::Span<const Shape> shapes
   return d->In(3, index);
 }
 
+// The last key that the first of `queries` sees if they are causal: queries and keys end together.
+absl::StatusOr<double> FirstSees(const Operator& op, const Extent& queries, const Extent& keys,
+                                 bool causal) {
+  if (!causal || queries == keys) return 0;
+  if (!queries.known() || !keys.known()) {
+    return absl::UnimplementedError(
+        absl::StrCat(op.name(), ": causal needs concrete sizes of s and t"));
+  }
+  if (keys.value() < queries.value()) {
+    return absl::InvalidArgumentError(absl::StrCat(op.name(), ": causal, but ", queries.value(),
+                                                   " queries to ", keys.value(),
+                                                   " keys: the first see none"));
+  }
+  return static_cast<double>(keys.value() - queries.value());
+}
+
 }  // namespace
 
 // Z[b,g,u,s,t] = scale * sum_e Q[b,(g,u),s,e] * K[b,g,t,e] + mask[b,(g,u),s,t]
@@ -58,23 +80,17 @@ absl::StatusOr<Expr> LoadMask(const Operator& op, absl::Span<const Shape> shapes
 //
 // The query heads of a key head g are u. If causal, query s sees the keys t <= s + T - S: only
 // these take part in M, and P of the others is 0. Queries are independent, so s is parallel.
+//
+// A sink L[(g,u)] of each query head takes a share of the softmax and has no value (OpenAI, gpt-oss
+// model card, 2025); with window > 0, query s sees no key t <= s + T - S - window either:
+// M[b,g,u,s] = max(max_t Z, L);  S[b,g,u,s] = sum_t P + exp(L - M)
 absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(CheckOperands(op, shapes));
   const Shape &q = shapes[0], &k = shapes[1], &v = shapes[2];
   ISOMER_ASSIGN_OR_RETURN(const int64_t queries, QueryHeadsPerKeyHead(op, q[1], k[1]));
-  const bool causal = op.Int("causal") != 0;
-  double first_sees = 0;
-  if (causal && q[2] != k[2]) {
-    if (!q[2].known() || !k[2].known()) {
-      return absl::UnimplementedError("attention: causal needs concrete sizes of s and t");
-    }
-    first_sees = static_cast<double>(k[2].value() - q[2].value());
-    if (first_sees < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("attention: causal, but ", q[2].value(),
-                                                     " queries to ", k[2].value(),
-                                                     " keys: the first see none"));
-    }
-  }
+  const bool causal = op.Int("causal") != 0, has_sink = op.kind() == OpKind::kSinkAttention;
+  const int64_t window = has_sink ? op.Int("window") : 0;
+  ISOMER_ASSIGN_OR_RETURN(const double first_sees, FirstSees(op, q[2], k[2], causal || window > 0));
   DeclarationBuilder d(shapes);
   const int b = d.Parallel("b", q[0]), g = d.Parallel("g", k[1]), s = d.Parallel("s", q[2]),
             f = d.Parallel("f", v[3]), t = d.Whole("t", k[2]), e = d.Whole("e", q[3]);
@@ -93,19 +109,28 @@ absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<cons
   if (op.kind() == OpKind::kCappedAttention) {
     score = Apply(ScalarOp::kTanh, score) * op.Number("cap");
   }
-  if (shapes.size() == 4) {
+  if (!has_sink && shapes.size() == 4) {
     ISOMER_ASSIGN_OR_RETURN(const Expr mask, LoadMask(op, shapes, {b, head, s, t}, &d));
     score = score + mask;
   }
-  const Expr unseen = Coordinate(s) + first_sees < Coordinate(t);
-  auto seen = [&](const Expr& value, double otherwise) {
-    return causal ? Where(unseen, otherwise, value) : value;
+  const Expr place = Coordinate(s) + first_sees;
+  const auto seen = [&](Expr value, double otherwise) {
+    if (window > 0) {
+      const auto before = static_cast<double>(window - 1);
+      value = Where(Coordinate(t) + before < place, otherwise, value);
+    }
+    return causal ? Where(place < Coordinate(t), otherwise, value) : value;
   };
-  const Expr max = d.Let("M", query, Reduction::kMax, {t}, seen(score, kUnseen));
+  Expr max = d.Let(has_sink ? "K" : "M", query, Reduction::kMax, {t}, seen(score, kUnseen));
+  if (has_sink) max = d.Let("M", query, Reduction::kNone, {}, Max(max, d.In(3, {head})));
   const Expr power =
       d.Let("P", point, Reduction::kNone, {}, seen(Apply(ScalarOp::kExp, score - max), 0));
-  const Expr sum = d.Let("S", query, Reduction::kSum, {t}, power);
-  d.PromisePositive();  // P of the largest score is 1.
+  Expr sum = d.Let(has_sink ? "T" : "S", query, Reduction::kSum, {t}, power);
+  if (has_sink) {
+    const Expr of_sink = Apply(ScalarOp::kExp, d.In(3, {head}) - max);
+    sum = d.Let("S", query, Reduction::kNone, {}, sum + of_sink);
+  }
+  d.PromisePositive();  // P of the largest score is 1, or the sink's part is.
   d.OutputSum({b, head, s, f}, {t}, power * d.In(2, {b, g, t, f}) / sum);
   return d.Build();
 }
@@ -142,6 +167,18 @@ constexpr OperatorTraits kCappedAttentionTraits = {
          "f32[2,1,1,4]"},
         {"CappedAttentionMaskOfScores",
          "capped_attention(scale=0.5,cap=1.5) f32[2,2,4,2] f32[2,2,6,2] f32[2,2,6,2] f32[4,6]"}}};
+
+constexpr OperatorTraits kSinkAttentionTraits = {
+    .op_class = OperatorClass::kAttention,
+    .examples = {
+        {"SinkAttention",
+         "sink_attention(scale=0.5) f32[2,2,4,4] f32[2,2,6,4] "
+         "f32[2,2,6,2] f32[2]"},
+        {"SinkAttentionCausal",
+         "sink_attention(scale=0.5,causal=1) f32[2,4,4,2] f32[2,2,4,2] f32[2,2,4,2] f32[4]"},
+        {"SinkAttentionWindow",
+         "sink_attention(scale=0.5,causal=1,window=2) f32[2,2,4,2] f32[2,2,4,2] f32[2,2,4,2] "
+         "f32[2]"}}};
 
 // With X = (X0, X1), the halves of the last dim, or its even and odd elements if interleaved:
 // Y_p[..,s,i] = X_p[..,s,i] * cos[s,i] + (2p - 1) * X_{1-p}[..,s,i] * sin[s,i]

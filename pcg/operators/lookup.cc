@@ -116,6 +116,78 @@ constexpr OperatorTraits kGatherMatMulTraits = {
 
 namespace {
 
+// An error unless operand 0 is [b, v, h] and operand `o` has b as its first dim.
+absl::Status CheckRowsOfBatch(const Operator& op, absl::Span<const Shape> shapes, int o) {
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 3));
+  if (shapes[o].empty()) return ExpectRank(op, shapes, o, 1);
+  const Extent &of_table = shapes[0][0], &of_operand = shapes[o][0];
+  return of_table == of_operand ? absl::OkStatus() : Mismatch(op, "b", 0, of_table, o, of_operand);
+}
+
+}  // namespace
+
+// Y[b,j..,h] = sum_v [v == I[b,j..]] X[b,v,h]: each batch of rows has indices of its own.
+absl::StatusOr<Declaration> DeclareGatherRows(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(CheckRowsOfBatch(op, shapes, 1));
+  DeclarationBuilder d(shapes);
+  const int b = d.Parallel("b", shapes[0][0]);
+  std::vector<Index> index = {b};
+  for (int j : d.Dims("j", DimKind::kParallel, absl::MakeConstSpan(shapes[1]).subspan(1))) {
+    index.push_back(j);
+  }
+  const int v = d.Sum("v", shapes[0][1]), h = d.Parallel("h", shapes[0][2]);
+  std::vector<Index> out = index;
+  out.push_back(h);
+  d.OutputSum(out, {v}, d.In(0, {b, v, h}));
+  d.Select(v, 1, index);
+  return d.Build();
+}
+
+constexpr OperatorTraits kGatherRowsTraits = {
+    .op_class = OperatorClass::kLookUp,
+    .takes = OperandTypes::kAnything,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kPlaces,
+    .examples = {{"GatherRows", "gather_rows f32[2,6,4] i64[2,4]"},
+                 {"GatherRowsMany", "gather_rows f32[4,4,2] i64[4,2,4]"}}};
+
+// Y[b,j..,h] = sum_{l,v} [v == I[b,j..,l]] W[b,j..,l] X[b,v,h]: sums of rows with weights
+// (operand 2), as a mixture's of what a token's experts say.
+absl::StatusOr<Declaration> DeclareGatherSum(const Operator& op, absl::Span<const Shape> shapes) {
+  ISOMER_RETURN_IF_ERROR(CheckRowsOfBatch(op, shapes, 1));
+  const Shape &indices = shapes[1], &weights = shapes[2];
+  if (indices.size() < 2) return ExpectRank(op, shapes, 1, 2);
+  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 2, static_cast<int>(indices.size())));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] == weights[i]) continue;
+    return Mismatch(op, absl::StrCat("i", i), 1, indices[i], 2, weights[i]);
+  }
+  DeclarationBuilder d(shapes);
+  const int b = d.Parallel("b", shapes[0][0]);
+  std::vector<Index> out = {b};
+  for (int j : d.Dims("j", DimKind::kParallel,
+                      absl::MakeConstSpan(indices).subspan(1, indices.size() - 2))) {
+    out.push_back(j);
+  }
+  const int h = d.Parallel("h", shapes[0][2]), l = d.Sum("l", indices.back());
+  const int v = d.Sum("v", shapes[0][1]);
+  std::vector<Index> index = out;
+  index.push_back(l);
+  out.push_back(h);
+  d.OutputSum(out, {l, v}, d.In(0, {b, v, h}) * d.In(2, index));
+  d.Select(v, 1, index);
+  return d.Build();
+}
+
+constexpr OperatorTraits kGatherSumTraits = {
+    .op_class = OperatorClass::kLookUp,
+    .index_operand = 1,
+    .index_domain = IndexDomain::kPlaces,
+    .examples = {{"GatherSum", "gather_sum f32[2,6,4] i64[2,4,2] f32[2,4,2]"},
+                 {"GatherSumOne", "gather_sum f32[4,4,2] i64[4,2] f32[4,2]"}}};
+
+namespace {
+
 // An error unless the indices (operand 1) have the rank of operand 0 and, but for `axis`, no larger
 // sizes. Sizes that are symbols must be equal.
 absl::Status CheckElementIndices(const Operator& op, absl::Span<const Shape> shapes, int axis) {

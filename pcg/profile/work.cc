@@ -33,14 +33,18 @@ int ArithmeticInstructions(const Statement& statement) {
   return count;
 }
 
-// Arithmetic between constants is not done at run time, so statements that only move count zero.
-double Flops(const Sharding& s, const Statement& statement) {
+double Iterations(const Sharding& s, const Statement& statement) {
   const std::vector<bool> iterated = IteratedDims(s.declaration, statement);
   double iterations = 1;
   for (size_t v = 0; v < iterated.size(); ++v) {
     if (iterated[v]) iterations *= static_cast<double>(LocalSize(s, static_cast<int>(v)));
   }
-  return iterations * ArithmeticInstructions(statement);
+  return iterations;
+}
+
+// Arithmetic between constants is not done at run time, so statements that only move count zero.
+double Flops(const Sharding& s, const Statement& statement) {
+  return Iterations(s, statement) * ArithmeticInstructions(statement);
 }
 
 double Flops(const Operator& op, const Sharding& s) {
@@ -82,11 +86,18 @@ int64_t BytesOfOutputsRead(const Sharding& s, const GradientNeeds& needs) {
   return bytes;
 }
 
-// Bytes of an operand that a task touches: of a table that is looked up, the selected rows.
+// Bytes of an operand that a task touches: of a table that is looked up, the selected rows, those
+// that are selected more than once from a cache.
 int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& type, int operand) {
   const int64_t whole = type.LocalBytes();
   const bool is_table = operand == 0 && IsIndexOperand(op.kind(), 1) && !IsLoss(op.kind());
-  return is_table ? std::min(whole, OutputBytes(s)) : whole;
+  if (!is_table) return whole;
+  for (const Statement& statement : s.declaration.statements) {
+    if (statement.select_dim < 0) continue;
+    const double selected = Iterations(s, statement) * BytesPerElement(type.dtype);
+    return selected < static_cast<double>(whole) ? static_cast<int64_t>(selected) : whole;
+  }
+  return whole;
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 //
 // If capped, softmax(cap T + mask) of T = tanh(scale Q K^T): dmask is dS, and dS cap (1 - T^2)
 // takes its place in dQ and dK.
+//
+// A sink is one more score of each row, with no value: of its share p = exp(sink - maximum) / sum,
+// dsink = -p rowsum(dP P).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,7 +32,8 @@ constexpr int64_t kBlock = 64;  // queries
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, e, f;
   float scale, cap = 0;
-  bool causal, has_mask, is_capped;
+  bool causal, has_mask, is_capped, has_sink;
+  int64_t window = 0;                // keys that a query sees; 0: no such limit
   int64_t first_visible;             // the first query of the task sees the keys up to this one
   std::vector<int64_t> mask;         // strides of the mask along batch, heads, queries, keys
   std::array<int64_t, 4> volumes{};  // of the operands
@@ -42,7 +46,9 @@ struct AttentionShape {
     causal = call.op.Int("causal") == 1;
     is_capped = call.op.kind() == OpKind::kCappedAttention;
     if (is_capped) cap = static_cast<float>(call.op.Number("cap"));
-    has_mask = call.operands.size() == 4;
+    has_sink = call.op.kind() == OpKind::kSinkAttention;
+    if (has_sink) window = call.op.Int("window");
+    has_mask = !has_sink && call.operands.size() == 4;
     first_visible = q.origin[2] + keys - call.declaration.operands[0][2].value();
     if (has_mask) mask = BroadcastStrides(call.operands[3].shape, 4);
     for (size_t o = 0; o < call.operands.size(); ++o) volumes[o] = call.operands[o].Volume();
@@ -50,7 +56,7 @@ struct AttentionShape {
 
   // A block of queries of one head, and where its parts begin in the operands and the output.
   struct Block {
-    int64_t rows, first_query, row, q, k, v, y, mask;
+    int64_t rows, first_query, row, q, k, v, y, mask, head;
   };
   template <typename Function>
   absl::Status ForEachBlock(Function function) const {
@@ -66,7 +72,8 @@ struct AttentionShape {
                             key_head * keys * e,
                             key_head * keys * f,
                             (head * queries + s) * f,
-                            has_mask ? b * mask[0] + h * mask[1] + s * mask[2] : 0};
+                            has_mask ? b * mask[0] + h * mask[1] + s * mask[2] : 0,
+                            h};
           ISOMER_RETURN_IF_ERROR(function(block));
         }
       }
@@ -92,6 +99,18 @@ void SoftmaxOfVisible(float* row, int64_t visible, int64_t size, const RowSums& 
   if (of_row.saved != nullptr) *of_row.saved = sums;
 }
 
+// The same of the keys [first, visible) and a sink.
+void SoftmaxWithSink(float* row, int64_t first, int64_t visible, int64_t size, float sink) {
+  std::fill(row, row + first, 0.0f);
+  std::fill(row + visible, row + size, 0.0f);
+  if (first >= visible) return;
+  const SoftmaxSums keys = Softmax(row + first, visible - first, row + first);
+  const float maximum = std::max(keys.maximum, sink);
+  const float of_keys = keys.sum * std::exp(keys.maximum - maximum);
+  const float share = of_keys / (of_keys + std::exp(sink - maximum));
+  for (int64_t t = first; t < visible; ++t) row[t] *= share;
+}
+
 // P of a block, [rows, keys]. `tanh`, unless null: gets T of a capped one. `of_all`: of all rows.
 absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block& block, Reads reads,
                            float* p, float* tanh, const RowSums& of_all) {
@@ -109,11 +128,16 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
       for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
     }
     const int64_t last = a.first_visible + block.first_query + r;
+    const int64_t visible = a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys;
+    if (a.has_sink) {
+      const int64_t first = a.window > 0 ? std::clamp<int64_t>(last + 1 - a.window, 0, visible) : 0;
+      SoftmaxWithSink(row, first, visible, a.keys, Floats(reads[3])[block.head]);
+      continue;
+    }
     RowSums of_row;
     if (of_all.saved != nullptr) of_row.saved = of_all.saved + block.row + r;
     if (of_all.found != nullptr) of_row.found = of_all.found + block.row + r;
-    SoftmaxOfVisible(row, a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys, a.keys,
-                     of_row);
+    SoftmaxOfVisible(row, visible, a.keys, of_row);
   }
   return absl::OkStatus();
 }
@@ -121,6 +145,20 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
 // dP becomes dS.
 void ScoreGradient(const float* p, int64_t rows, int64_t keys, float* dp) {
   for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) SoftmaxGradient(p, dp, keys, dp);
+}
+
+// What the sink of a block's head gets of its rows: their P add up to 1 minus its share.
+float SinkGradient(const float* p, const float* dp, int64_t rows, int64_t keys) {
+  double sum = 0;
+  for (int64_t r = 0; r < rows; ++r, p += keys, dp += keys) {
+    double of_keys = 0, dot = 0;
+    for (int64_t t = 0; t < keys; ++t) {
+      of_keys += p[t];
+      dot += static_cast<double>(p[t]) * dp[t];
+    }
+    sum -= (1 - of_keys) * dot;
+  }
+  return static_cast<float>(sum);
 }
 
 // Of a block: P, and what its gradient needs beside it.
@@ -139,9 +177,10 @@ struct AttentionPlaces {
 absl::Status AttentionGradient(const AttentionShape& a, const AttentionPlaces& places, Reads reads,
                                Writes writes, char* workspace) {
   const float *q = Floats(reads[0]), *k = Floats(reads[1]), *v = Floats(reads[2]);
-  const size_t operands = a.has_mask ? 4 : 3;
+  const size_t operands = a.has_mask || a.has_sink ? 4 : 3;
   const float* dy = Floats(reads[operands + 1]);
-  const RowSums sums = {.found = static_cast<const SoftmaxSums*>(reads[operands + 2])};
+  RowSums sums;
+  if (!a.has_sink) sums.found = static_cast<const SoftmaxSums*>(reads[operands + 2]);
   std::array<float*, 4> d{};
   for (size_t o = 0; o < operands; ++o) {
     d[o] = Floats(writes[o]);
@@ -158,8 +197,9 @@ absl::Status AttentionGradient(const AttentionShape& a, const AttentionPlaces& p
     }
     ISOMER_RETURN_IF_ERROR(
         Gemm(false, true, rows, a.keys, a.f, 1, dy + block.y, v + block.v, 0, ds));
+    if (a.has_sink && d[3] != nullptr) d[3][block.head] += SinkGradient(p, ds, rows, a.keys);
     ScoreGradient(p, rows, a.keys, ds);
-    for (int64_t i = 0; d[3] != nullptr && i < rows * a.keys; ++i) {
+    for (int64_t i = 0; a.has_mask && d[3] != nullptr && i < rows * a.keys; ++i) {
       d[3][block.mask + i / a.keys * a.mask[2] + i % a.keys * a.mask[3]] += ds[i];
     }
     for (int64_t i = 0; a.is_capped && i < rows * a.keys; ++i) {

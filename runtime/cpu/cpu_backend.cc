@@ -86,6 +86,8 @@ KernelFunction AnyTypeKernel(const KernelCall& call) {
     case OpKind::kEmbedding:
     case OpKind::kGather:
       return GatherKernel(call);
+    case OpKind::kGatherRows:
+      return GatherRowsKernel(call);
     case OpKind::kGatherElements:
       return GatherElementsKernel(call);
     default:
@@ -149,12 +151,19 @@ KernelFunction Float32Kernel(const KernelCall& call) {
       return EmbeddingBagKernel(call);
     case OpKind::kGatherMatMul:
       return GatherMatMulKernel(call);
+    case OpKind::kGatherRows:
+      return GatherRowsKernel(call);
+    case OpKind::kGatherSum:
+      return GatherSumKernel(call);
+    case OpKind::kTopKRouting:
+      return TopKRoutingKernel(call);
     case OpKind::kGatherElements:
       return GatherElementsKernel(call);
     case OpKind::kScatterElements:
       return ScatterElementsKernel(call);
     case OpKind::kAttention:
     case OpKind::kCappedAttention:
+    case OpKind::kSinkAttention:
       return AttentionKernel(call);
     case OpKind::kRotary:
       return RotaryKernel(call);

@@ -86,6 +86,9 @@ KernelFunction SplitKernel(const KernelCall& call);
 KernelFunction IndexMapKernel(const KernelCall& call);  // Slice, Pad, Expand
 KernelFunction TriluKernel(const KernelCall& call);
 KernelFunction GatherKernel(const KernelCall& call);  // Gather, Embedding
+KernelFunction GatherRowsKernel(const KernelCall& call);
+KernelFunction GatherSumKernel(const KernelCall& call);
+KernelFunction TopKRoutingKernel(const KernelCall& call);
 KernelFunction EmbeddingBagKernel(const KernelCall& call);
 KernelFunction GatherMatMulKernel(const KernelCall& call);
 KernelFunction GatherElementsKernel(const KernelCall& call);

@@ -55,6 +55,90 @@ KernelFunction GatherKernel(const KernelCall& call) {
   };
 }
 
+namespace {
+
+// Rows [b,v,h] of operand 0 and the indices [b,..] of operand 1.
+struct BatchesOfRows {
+  explicit BatchesOfRows(const KernelCall& call)
+      : range(call, 0, 1, 1),
+        batches(call.operands[0].shape[0]),
+        rows(call.operands[0].shape[1]),
+        width(call.operands[0].shape[2]),
+        indices(batches == 0 ? 0 : call.operands[1].Volume() / batches) {}
+
+  // Calls f(i, element of operand 0 where the row begins that index i selects), for those of them
+  // that are of the task's part.
+  template <typename Function>
+  absl::Status ForEach(const void* of, Function f) const {
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> selected, range.Read(of));
+    for (int64_t i = 0; i < batches * indices; ++i) {
+      if (selected[i] >= 0) f(i, (i / indices * rows + selected[i]) * width);
+    }
+    return absl::OkStatus();
+  }
+
+  IndexLimits range;
+  int64_t batches, rows, width;
+  int64_t indices;  // of a batch
+};
+
+}  // namespace
+
+// Y[b,j..,:] = X[b,I[b,j..],:]
+KernelFunction GatherRowsKernel(const KernelCall& call) {
+  const BatchesOfRows of(call);
+  if (call.gradient) {
+    return [of](Reads reads, Writes writes) -> absl::Status {
+      const float* g = Floats(reads[3]);
+      float* dx = Floats(writes[0]);
+      std::fill_n(dx, of.batches * of.rows * of.width, 0.0f);
+      return of.ForEach(reads[1], [&](int64_t i, int64_t row) {
+        for (int64_t h = 0; h < of.width; ++h) dx[row + h] += g[i * of.width + h];
+      });
+    };
+  }
+  return
+      [of, element = BytesPerElement(call.dtypes[0])](Reads reads, Writes writes) -> absl::Status {
+        const char* x = static_cast<const char*>(reads[0]);
+        char* y = static_cast<char*>(writes[0]);
+        const int64_t bytes = of.width * element;
+        std::memset(y, 0, of.batches * of.indices * bytes);
+        return of.ForEach(reads[1], [&](int64_t i, int64_t row) {
+          std::memcpy(y + i * bytes, x + row * element, bytes);
+        });
+      };
+}
+
+// Y[b,j..,:] = sum_l W[b,j..,l] X[b,I[b,j..,l],:]
+KernelFunction GatherSumKernel(const KernelCall& call) {
+  const BatchesOfRows of(call);
+  const int64_t choices = call.operands[1].shape.back();
+  if (call.gradient) {
+    return [of, choices](Reads reads, Writes writes) -> absl::Status {
+      const float *x = Floats(reads[0]), *weights = Floats(reads[2]), *g = Floats(reads[4]);
+      float *dx = Floats(writes[0]), *dw = Floats(writes[2]);
+      if (dx != nullptr) std::fill_n(dx, of.batches * of.rows * of.width, 0.0f);
+      if (dw != nullptr) std::fill_n(dw, of.batches * of.indices, 0.0f);
+      return of.ForEach(reads[1], [&](int64_t i, int64_t row) {
+        const float* of_sum = g + i / choices * of.width;
+        for (int64_t h = 0; dx != nullptr && h < of.width; ++h) {
+          dx[row + h] += weights[i] * of_sum[h];
+        }
+        for (int64_t h = 0; dw != nullptr && h < of.width; ++h) dw[i] += x[row + h] * of_sum[h];
+      });
+    };
+  }
+  return [of, choices](Reads reads, Writes writes) -> absl::Status {
+    const float *x = Floats(reads[0]), *weights = Floats(reads[2]);
+    float* y = Floats(writes[0]);
+    std::fill_n(y, of.batches * of.indices / choices * of.width, 0.0f);
+    return of.ForEach(reads[1], [&](int64_t i, int64_t row) {
+      float* sum = y + i / choices * of.width;
+      for (int64_t h = 0; h < of.width; ++h) sum[h] += weights[i] * x[row + h];
+    });
+  };
+}
+
 // Y[b,h] = sum_l W[I[b,l],h], or the mean over all l, of which a task may have a part.
 KernelFunction EmbeddingBagKernel(const KernelCall& call) {
   const IndexLimits range(call, 0, 0, 1);

@@ -22,6 +22,8 @@ int64_t IndexLimit(const Graph& graph, const Node& user) {
       return dims.front().size;
     case IndexDomain::kMatrices:
       return graph.type(user.inputs[1]).dims.front().size;
+    case IndexDomain::kPlaces:
+      return dims[1].size;
     case IndexDomain::kClasses:
       return dims.back().size;
     case IndexDomain::kAxis: {

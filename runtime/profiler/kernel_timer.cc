@@ -32,8 +32,8 @@ int64_t BytesOfSlot(const Slot& slot) {
 
 int64_t ElementsOf(const Box& box) { return std::max<int64_t>(box.Volume(), 1); }
 
-// Of a table: its rows; of matrices, how many. Other indices (classes, positions) are zero, which
-// is always there.
+// Of a table: its rows (those of one batch); of matrices, how many. Other indices (classes,
+// positions) are zero, which is always there.
 int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
   const OperatorTraits& traits = TraitsOf(kernel.op.kind());
   if (static_cast<int>(operand) != traits.index_operand) return 0;
@@ -42,6 +42,8 @@ int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
       return kernel.operands[0].dims[0].size;
     case IndexDomain::kMatrices:
       return kernel.operands[1].dims[0].size;
+    case IndexDomain::kPlaces:
+      return kernel.operands[0].dims[1].size;
     default:
       return 0;
   }

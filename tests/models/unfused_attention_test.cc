@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/operator_facts.h"
 #include "tests/models/text_model.h"
 
 namespace isomer {
@@ -41,7 +42,7 @@ std::vector<double> OutputOf(const Model& model) {
 bool HasAttention(const Graph& graph) {
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const OpKind kind = graph.node({id}).op.kind();
-    if (kind == OpKind::kAttention || kind == OpKind::kCappedAttention) return true;
+    if (IsAttention(kind)) return true;
   }
   return false;
 }
@@ -69,6 +70,17 @@ TEST(UnfusedAttention, ComputesWhatFusedAttentionDoes) {
   for (const std::string attributes : {"{causal=0,scale=0.5}", "{causal=1,scale=0.25}"}) {
     ExpectTheSame(std::string(kOperands) + "%3 = attention(%0, %1, %2) " + attributes +
                       " : f32[2,4,3,5]\noutput \"y\" = %3\n",
+                  1);
+  }
+}
+
+TEST(UnfusedAttention, HasSinksAndWindows) {
+  for (const std::string attributes :
+       {"{causal=0,scale=0.5,window=0}", "{causal=1,scale=0.25,window=0}",
+        "{causal=1,scale=0.25,window=2}", "{causal=0,scale=0.25,window=1}"}) {
+    ExpectTheSame(std::string(kOperands) + "%3 = input \"sinks\" : f32[4]\n" +
+                      "%4 = sink_attention(%0, %1, %2, %3) " + attributes +
+                      " : f32[2,4,3,5]\noutput \"y\" = %4\n",
                   1);
   }
 }

@@ -119,14 +119,16 @@ TEST(Domains, WhatIsPromisedToBePositiveIs) {
 }
 
 TEST(Domains, OperatorsThatMayBePartial) {
-  for (OpKind kind : {OpKind::kDiv, OpKind::kLog, OpKind::kSqrt, OpKind::kPow, OpKind::kReciprocal,
-                      OpKind::kBatchNorm, OpKind::kLayerNorm, OpKind::kTop2Gating}) {
+  for (OpKind kind :
+       {OpKind::kDiv, OpKind::kLog, OpKind::kSqrt, OpKind::kPow, OpKind::kReciprocal,
+        OpKind::kBatchNorm, OpKind::kLayerNorm, OpKind::kTop2Gating, OpKind::kTopKRouting}) {
     EXPECT_TRUE(MayBePartial(kind)) << OpName(kind);
   }
   for (OpKind kind :
        {OpKind::kAdd, OpKind::kMatMul, OpKind::kSoftmax, OpKind::kLogSoftmax, OpKind::kAttention,
         OpKind::kAvgPool, OpKind::kAdaptiveAvgPool, OpKind::kReduceMean, OpKind::kSoftplus,
-        OpKind::kGelu, OpKind::kCrossEntropy, OpKind::kDropout, OpKind::kEmbeddingBag}) {
+        OpKind::kGelu, OpKind::kCrossEntropy, OpKind::kDropout, OpKind::kEmbeddingBag,
+        OpKind::kSinkAttention, OpKind::kGatherSum}) {
     EXPECT_FALSE(MayBePartial(kind)) << OpName(kind);
   }
 }

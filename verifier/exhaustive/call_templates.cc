@@ -237,6 +237,12 @@ std::vector<std::string> CallTemplates(OpKind kind) {
               "gather(axis=-1) [v] i64[j,k,p,q]"};
     case OpKind::kGatherMatMul:
       return {"gather_matmul [*,k] [n,k,h] i64[*]"};
+    case OpKind::kGatherRows:
+      return {"gather_rows [b,n,h] i64[b,j]", "gather_rows [b,n,h] i64[b,j,k]",
+              "gather_rows [b,n,h] i64[b]"};
+    case OpKind::kGatherSum:
+      return {"gather_sum [b,n,h] i64[b,j,l] [b,j,l]", "gather_sum [b,n,h] i64[b,j,k,l] [b,j,k,l]",
+              "gather_sum [b,n,h] i64[b,l] [b,l]"};
     case OpKind::kGatherElements:
       return {"gather_elements(axis=-1) [*,m] i64[*,n]", "gather_elements(axis=0) [m,u] i64[n,u]",
               "gather_elements(axis=-1) [u,m] i64[k,n]",
@@ -256,6 +262,9 @@ std::vector<std::string> CallTemplates(OpKind kind) {
     case OpKind::kCappedAttention:
       return {"capped_attention(scale=0.5,cap=1.5,causal=K) [b,h,s,e] [b,h,t,e] [b,h,t,f]",
               "capped_attention(scale=0.5,cap=1.5) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [s,t]"};
+    case OpKind::kSinkAttention:
+      return {"sink_attention(scale=0.5,causal=K) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [Gh]",
+              "sink_attention(scale=0.5,causal=1,window=1) [b,h,s,e] [b,h,t,e] [b,h,t,f] [h]"};
     case OpKind::kRotary:
       return {"rotary(interleaved=K) [*,m,2e] [m,e] [m,e]"};
     case OpKind::kLstmCell:
@@ -264,6 +273,8 @@ std::vector<std::string> CallTemplates(OpKind kind) {
       return {"gru_cell [*,3,h] [*,3,h] [*,h]"};
     case OpKind::kTop2Gating:
       return {"top2_gating(capacity=S,random=K) [g,m,e] i64[]"};
+    case OpKind::kTopKRouting:
+      return {"topk_routing(k=1,capacity=S) [g,m,e]", "topk_routing(k=1,capacity=S) [g,m,e] [e]"};
     case OpKind::kCrossEntropy:
       return {"cross_entropy [*,n] i64[*]", "cross_entropy [t,u,n] i64[t,u]"};
     case OpKind::kMeanSquaredError:

@@ -189,5 +189,37 @@ TEST(Rotary, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf("rotary", {{4, 5}, {4, 3}, {4, 3}}), HasSubstr("is 5 in operand 0 and 6"));
 }
 
+// A sink is a key of zeros whose score a mask adds, and whose value is zero.
+TEST(SinkAttention, IsAttentionToOneMoreKey) {
+  const Sizes n = {2, 4, 2, 3, 5, 2, 3};
+  const std::vector<Tensor> qkv = RandomQkv(n);
+  const Tensor sinks = Random({n.h}, 4);
+  std::vector<Tensor> longer = {qkv[0], Tensor({n.b, n.hk, n.t + 1, n.e}),
+                                Tensor({n.b, n.hk, n.t + 1, n.f})};
+  for (int o : {1, 2}) {
+    const int64_t width = qkv[o].shape[3];
+    for (int64_t i = 0; i < qkv[o].size(); ++i) {
+      longer[o].data[i + (i / (n.t * width) + 1) * width] = qkv[o].data[i];
+    }
+  }
+  for (const int64_t window : {0, 1, 2}) {
+    for (const bool causal : {false, true}) {
+      Tensor mask({n.b, n.h, n.s, n.t + 1});
+      for (int64_t i = 0; i < mask.size(); ++i) {
+        const int64_t t = i % (n.t + 1), s = i / (n.t + 1) % n.s;
+        const bool is_far = window > 0 && t > 0 && t - 1 + window <= s + n.t - n.s;
+        mask.data[i] = t == 0 ? sinks.data[i / (n.t + 1) / n.s % n.h] : is_far ? -1e30 : 0;
+      }
+      const std::string call = "sink_attention(scale=0.75,causal=" + std::to_string(causal) +
+                               ",window=" + std::to_string(window) + ")";
+      SCOPED_TRACE(call);
+      Sizes with_sink = n;
+      ++with_sink.t;
+      ExpectClose(OutputOf(call, {qkv[0], qkv[1], qkv[2], sinks}),
+                  ByHand(with_sink, longer, 0.75, causal, &mask));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace isomer

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pcg/evaluation/number.h"
 #include "tests/pcg/operators/run_operator.h"
@@ -137,6 +139,58 @@ TEST(Top2Gating, RefusesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf("top2_gating(capacity=0)", {{2, 4, 2}, {}}), HasSubstr("capacity of 0"));
   EXPECT_THAT(ErrorOf("top2_gating(capacity=2)", {{4, 2}, {}}), HasSubstr("rank 2, not 3"));
   EXPECT_THAT(ErrorOf("top2_gating(capacity=2)", {{2, 4, 2}, {1}}), HasSubstr("rank 1, not 0"));
+}
+
+// Token by token: each choice takes the next slot of its expert.
+std::vector<Tensor> RoutedStepByStep(const Sizes& n, int64_t k, const Tensor& scores,
+                                     const Tensor& bias) {
+  Tensor weights({n.g, n.s, k}), slots({n.g, n.s, k}), tokens({n.g, n.e, n.c});
+  for (int64_t g = 0; g < n.g; ++g) {
+    std::vector<int64_t> taken(n.e, 0);
+    for (int64_t s = 0; s < n.s; ++s) {
+      std::vector<int64_t> order(n.e);
+      std::iota(order.begin(), order.end(), 0);
+      const auto score = [&](int64_t e) { return scores.data[(g * n.s + s) * n.e + e]; };
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return score(a) + bias.data[a] > score(b) + bias.data[b];
+      });
+      double sum = 0;
+      for (int64_t r = 0; r < k; ++r) sum += score(order[r]);
+      for (int64_t r = 0; r < k; ++r) {
+        const int64_t e = order[r], place = taken[e]++, at = (g * n.s + s) * k + r;
+        if (place >= n.c) continue;
+        weights.data[at] = score(e) / sum;
+        slots.data[at] = static_cast<double>(e * n.c + place);
+        tokens.data[(g * n.e + e) * n.c + place] = static_cast<double>(s);
+      }
+    }
+  }
+  return {weights, slots, tokens};
+}
+
+TEST(TopKRouting, IsTheLoopOverTokens) {
+  for (const Sizes& n : {Sizes{2, 8, 4, 3}, {1, 12, 6, 2}, {3, 5, 3, 5}}) {
+    for (const int64_t k : {1, 2, 3}) {
+      const Tensor scores = RandomGates(n, 3), bias = Random({n.e}, 5);
+      const std::string call =
+          "topk_routing(k=" + std::to_string(k) + ",capacity=" + std::to_string(n.c) + ")";
+      SCOPED_TRACE(call);
+      for (const bool biased : {false, true}) {
+        const std::vector<Tensor> y =
+            biased ? OutputsOf(call, {scores, bias}) : OutputsOf(call, {scores});
+        const std::vector<Tensor> expected =
+            RoutedStepByStep(n, k, scores, biased ? bias : Tensor({n.e}));
+        ASSERT_EQ(y.size(), 3u);
+        for (int o = 0; o < 3; ++o) ExpectClose(y[o], expected[o]);
+      }
+    }
+  }
+}
+
+TEST(TopKRouting, Errors) {
+  EXPECT_THAT(ErrorOf("topk_routing(k=4,capacity=2)", {{2, 4, 3}}), HasSubstr("k 4 of 3 experts"));
+  EXPECT_THAT(ErrorOf("topk_routing(k=2,capacity=0)", {{2, 4, 3}}), HasSubstr("a capacity of 0"));
+  EXPECT_THAT(ErrorOf("topk_routing(k=2,capacity=1)", {{2, 4, 3}, {4}}), HasSubstr("dim e"));
 }
 
 }  // namespace

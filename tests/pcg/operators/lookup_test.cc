@@ -54,6 +54,23 @@ TEST(ScatterElements, ByHand) {
       ElementsAre(10, 5, 6, 21, 30, 31));
 }
 
+// Each batch looks up rows of its own; the second sums them with weights.
+TEST(GatherRows, ByHand) {
+  const Tensor x = Filled({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_THAT(OutputOf("gather_rows", {x, Filled({2, 3}, {1, 1, 0, 0, 1, 0})}).data,
+              ElementsAre(3, 4, 3, 4, 1, 2, 5, 6, 7, 8, 5, 6));
+  EXPECT_THAT(OutputOf("gather_rows", {x, Filled({2}, {1, 0})}).data, ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(
+      OutputOf("gather_sum", {x, Filled({2, 1, 2}, {1, 0, 0, 0}), Filled({2, 1, 2}, {10, 1, 2, 0})})
+          .data,
+      ElementsAre(31, 42, 10, 12));
+}
+
+TEST(GatherRows, Errors) {
+  EXPECT_THAT(ErrorOf("gather_rows", {{2, 3, 4}, {3, 4}}), HasSubstr("dim b"));
+  EXPECT_THAT(ErrorOf("gather_sum", {{2, 3, 4}, {2, 4}, {2, 3}}), HasSubstr("dim i1"));
+}
+
 // The middle row by the first matrix, the others by the second.
 TEST(GatherMatMul, ByHand) {
   const Tensor x = Filled({3, 2}, {1, 2, 3, 4, 5, 6});
