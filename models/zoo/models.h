@@ -49,6 +49,9 @@ ZooModel Gemma2();
 ZooModel T5();
 ZooModel Swin();
 ZooModel ConvNext();
+ZooModel Qwen3Moe();
+ZooModel DeepSeekV3();
+ZooModel GptOss20B();
 
 }  // namespace isomer
 

@@ -61,12 +61,12 @@ ZooParameter ZooCount(std::string name, int64_t value) {
 
 const std::vector<ZooModel>& ListModels() {
   static const auto* const models = new std::vector<ZooModel>{
-      DigitsCnn(),  Encoder(),                                                               //
-      Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),    Xdl(),       CandleUno(), Mlp(),  //
-      AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),   Nmt(),       LeNet(),             //
-      SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),  GshardMoe(), Gpt(),       Gpt175B(),
-      Llama(),      Llama70B(),    Llama405B(), Mixtral(), Vit(),       Unet(),      Gemma2(),
-      T5(),         Swin(),        ConvNext(),
+      DigitsCnn(),  Encoder(),                                                                 //
+      Resnext50(),  InceptionV3(), BertLarge(), Dlrm(),     Xdl(),        CandleUno(), Mlp(),  //
+      AlexNet(),    Resnet101(),   Rnntc(),     Rnnlm(),    Nmt(),        LeNet(),             //
+      SqueezeNet(), Vgg19(),       NasnetA(),   Nasrnn(),   GshardMoe(),  Gpt(),       Gpt175B(),
+      Llama(),      Llama70B(),    Llama405B(), Mixtral(),  Vit(),        Unet(),      Gemma2(),
+      T5(),         Swin(),        ConvNext(),  Qwen3Moe(), DeepSeekV3(), GptOss20B(),
   };
   return *models;
 }

@@ -183,6 +183,111 @@ TEST(ExpertLayers, AreSumsOverTwoExpertsOfEachToken) {
   }
 }
 
+Row Plus(Row row, const Evaluated& e, const std::string& bias, int64_t offset) {
+  const auto found = e.leaves.find(bias);
+  if (found == e.leaves.end()) return row;
+  for (size_t i = 0; i < row.size(); ++i) row[i] += found->second.data[offset + i];
+  return row;
+}
+
+double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
+// With biases where there are any.
+Row RoutedExpertOf(const Evaluated& e, const Row& row, int64_t expert, RoutedSizes::Gate kind) {
+  const auto product = [&](const Row& of, const std::string& name, int64_t outputs) {
+    const int64_t inputs = static_cast<int64_t>(of.size());
+    const std::string leaf = "moe/experts/" + name;
+    return Plus(Times(of, e.leaves.at(leaf + ".weight"), expert * inputs * outputs, outputs), e,
+                leaf + ".bias", expert * outputs);
+  };
+  Row gate = product(row, "gate", kIntermediate), middle = product(row, "up", kIntermediate);
+  for (int64_t i = 0; i < kIntermediate; ++i) {
+    if (kind == RoutedSizes::Gate::kSwish) {
+      middle[i] *= gate[i] * Logistic(gate[i]);
+    } else {
+      const double open = std::min(gate[i], 7.0), up = std::clamp(middle[i], -7.0, 7.0);
+      middle[i] = (up + 1) * open * Logistic(1.702 * open);
+    }
+  }
+  return product(middle, "down", kHidden);
+}
+
+// Token by token, each choice in the next free place of its expert.
+Array<double> RoutedMixture(const Evaluated& e, const RoutedSizes& sizes, int64_t capacity,
+                            int* dropped) {
+  Array<double> y({kGroups, kTokens, kHidden});
+  for (int64_t g = 0; g < kGroups; ++g) {
+    std::vector<int64_t> taken(kExperts);
+    for (int64_t s = 0; s < kTokens; ++s) {
+      const Row row = RowOf(e.leaves.at("x"), g, s);
+      Row scores =
+          Plus(Times(row, e.leaves.at("moe/router.weight"), 0, kExperts), e, "moe/router.bias", 0);
+      double all = 0;
+      for (const double score : scores) all += std::exp(score);
+      for (double& score : scores) {
+        score =
+            sizes.scores == RoutedSizes::Scores::kSoftmax ? std::exp(score) / all : Logistic(score);
+      }
+      Row choice = Plus(scores, e, "moe/choice.bias", 0);
+      std::vector<int64_t> chosen;
+      double sum = 0;
+      for (int64_t r = 0; r < sizes.chosen; ++r) {
+        chosen.push_back(std::max_element(choice.begin(), choice.end()) - choice.begin());
+        choice[chosen.back()] = -1e9;
+        sum += scores[chosen.back()];
+      }
+      double* to = &y.data[(g * kTokens + s) * kHidden];
+      for (const int64_t expert : chosen) {
+        if (taken[expert]++ >= capacity) {
+          ++*dropped;
+          continue;
+        }
+        const Row of_expert = RoutedExpertOf(e, row, expert, sizes.gate);
+        for (int64_t i = 0; i < kHidden; ++i) {
+          to[i] += sizes.scale * scores[expert] / sum * of_expert[i];
+        }
+      }
+      if (sizes.shared == 0) continue;
+      const int64_t width = sizes.shared * kIntermediate;
+      const Row gate = Times(row, e.leaves.at("moe/shared/gate.weight"), 0, width);
+      Row middle = Times(row, e.leaves.at("moe/shared/up.weight"), 0, width);
+      for (int64_t i = 0; i < width; ++i) middle[i] *= gate[i] * Logistic(gate[i]);
+      const Row down = Times(middle, e.leaves.at("moe/shared/down.weight"), 0, kHidden);
+      for (int64_t i = 0; i < kHidden; ++i) to[i] += down[i];
+    }
+  }
+  return y;
+}
+
+TEST(RoutedExperts, AreSumsOverTheChosenExpertsOfEachToken) {
+  const RoutedSizes plain = {.experts = kExperts, .chosen = 3, .intermediate = kIntermediate};
+  RoutedSizes of_deepseek = plain, of_gpt_oss = plain;
+  of_deepseek.scores = RoutedSizes::Scores::kSigmoid;
+  of_deepseek.biased_choice = true;
+  of_deepseek.scale = 2.5;
+  of_deepseek.shared = 2;
+  of_gpt_oss.biases = true;
+  of_gpt_oss.gate = RoutedSizes::Gate::kClamped;
+  for (RoutedSizes sizes : {plain, of_deepseek, of_gpt_oss}) {
+    for (const int64_t percent : {100, 400}) {
+      SCOPED_TRACE(percent);
+      sizes.capacity_percent = percent;
+      ModelBuilder b;
+      b.Output("y", RoutedExperts(b, b.Input("x", {kGroups, kTokens, kHidden}), sizes, "moe"));
+      const absl::StatusOr<Model> model = b.Build();
+      ASSERT_TRUE(model.ok()) << model.status();
+      const Evaluated e = EvaluateOnRandom(model->graph);
+      ASSERT_EQ(e.outputs.count("y"), 1);
+      int dropped = 0;
+      const int64_t capacity = percent == 100 ? sizes.chosen * kTokens / kExperts + 1 : kTokens;
+      const Array<double> expected = RoutedMixture(e, sizes, capacity, &dropped);
+      const Array<double>& y = e.outputs.at("y");
+      for (int64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y.data[i], expected.data[i], 1e-9) << i;
+      EXPECT_EQ(dropped == 0, percent == 400);
+    }
+  }
+}
+
 TEST(RotationTables, HoldCosAndSinOfPlaceTimesFrequency) {
   ModelBuilder b;
   const Rotation rotation = RotationTables(b, 5, 4, 100);

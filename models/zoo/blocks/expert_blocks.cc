@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "models/zoo/blocks/transformer_blocks.h"
+
 namespace isomer {
 
 TensorRef ExpertLayers::ExpertProduct(TensorRef x, int64_t outputs, const std::string& name) {
@@ -96,6 +99,77 @@ void ExpertLayers::AddLoss(TensorRef logits, int64_t batch, double weight) {
               {sum}, "auxiliary/mean");
   const TensorRef scaled = b_.Call({OpKind::kScale, {{"factor", weight}}}, {mean}, "auxiliary");
   b_.Loss(b_.Add(main, scaled, "loss"));
+}
+
+namespace {
+
+// Of gpt-oss: gates up to 7 and ups within 7 of 0; gate * sigmoid(1.702 gate) * (up + 1).
+TensorRef ClampedGate(ModelBuilder& b, TensorRef gate, TensorRef up, const std::string& name) {
+  constexpr double kLimit = 7, kSlope = 1.702, kNone = -1e30;
+  const auto clip = [&](TensorRef of, double least, const std::string& as) {
+    return b.Call({OpKind::kClip, {{"min", least}, {"max", kLimit}}}, {of}, as);
+  };
+  gate = clip(gate, kNone, name + "/gate/clipped");
+  up = clip(up, -kLimit, name + "/up/clipped");
+  const TensorRef steep =
+      b.Call({OpKind::kScale, {{"factor", kSlope}}}, {gate}, name + "/gate/scaled");
+  const TensorRef open = b.Call(OpKind::kSigmoid, {steep}, name + "/sigmoid");
+  const TensorRef glu = b.Call(OpKind::kMul, {gate, open}, name + "/glu");
+  return b.Add(b.Call(OpKind::kMul, {up, glu}, name + "/gated/up"), glu, name + "/gated");
+}
+
+// rows [batch, experts, capacity, hidden] to the same.
+TensorRef ExpertsOfRows(ModelBuilder& b, TensorRef rows, const RoutedSizes& sizes,
+                        const std::string& name) {
+  const auto product = [&](TensorRef of, int64_t outputs, const std::string& as) {
+    const TensorRef weight = b.Weight(as + ".weight", {sizes.experts, b.Size(of, -1), outputs});
+    const TensorRef y = b.Call(OpKind::kMatMul, {of, weight}, as);
+    if (!sizes.biases) return y;
+    return b.Add(y, b.Weight(as + ".bias", {sizes.experts, 1, outputs}), as + "/biased");
+  };
+  const TensorRef gate = product(rows, sizes.intermediate, name + "/gate");
+  const TensorRef up = product(rows, sizes.intermediate, name + "/up");
+  const TensorRef gated =
+      sizes.gate == RoutedSizes::Gate::kClamped
+          ? ClampedGate(b, gate, up, name)
+          : b.Call(OpKind::kMul, {b.Call(OpKind::kSwish, {gate}, name + "/swish"), up},
+                   name + "/gated");
+  return product(gated, b.Size(rows, -1), name + "/down");
+}
+
+}  // namespace
+
+TensorRef RoutedExperts(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                        const std::string& name) {
+  const int64_t groups = b.Size(x, 0), tokens = b.Size(x, 1), hidden = b.Size(x, 2);
+  if (sizes.chosen > sizes.experts) {
+    b.Fail(absl::InvalidArgumentError(
+        absl::StrCat("a token cannot choose ", sizes.chosen, " of ", sizes.experts, " experts")));
+    return x;
+  }
+  const int64_t share = 100 * sizes.experts;
+  const int64_t capacity =
+      std::min((sizes.chosen * tokens * sizes.capacity_percent + share - 1) / share, tokens);
+  const TensorRef logits = Projection(b, x, sizes.experts, sizes.biases, name + "/router");
+  const Operator of_logits = sizes.scores == RoutedSizes::Scores::kSoftmax
+                                 ? Operator(OpKind::kSoftmax, {{"axis", int64_t{-1}}})
+                                 : Operator(OpKind::kSigmoid);
+  std::vector<TensorRef> scores = {b.Call(of_logits, {logits}, name + "/scores")};
+  if (sizes.biased_choice) scores.push_back(b.Weight(name + "/choice.bias", {sizes.experts}));
+  const Operator routing(OpKind::kTopKRouting, {{"k", sizes.chosen}, {"capacity", capacity}});
+  const std::vector<TensorRef> routed = b.CallAll(routing, scores, 3, name + "/routing");
+  TensorRef weights = routed[0];
+  if (sizes.scale != 1) {
+    weights = b.Call({OpKind::kScale, {{"factor", sizes.scale}}}, {weights}, name + "/weights");
+  }
+  TensorRef y = b.Call(OpKind::kGatherRows, {x, routed[2]}, name + "/dispatch");
+  y = ExpertsOfRows(b, y, sizes, name + "/experts");
+  y = b.Reshape(y, {groups, sizes.experts * capacity, hidden}, name + "/expert_outputs");
+  y = b.Call(OpKind::kGatherSum, {y, routed[1], weights}, name + "/combine");
+  if (sizes.shared == 0) return y;
+  const TensorRef shared =
+      GatedFeedForward(b, x, sizes.shared * sizes.intermediate, name + "/shared");
+  return b.Add(y, shared, name + "/with_shared");
 }
 
 }  // namespace isomer

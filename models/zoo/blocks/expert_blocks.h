@@ -1,4 +1,4 @@
-// Mixtures of experts: layers of which every token uses two.
+// Mixtures of experts: layers of which every token uses a few.
 #ifndef ISOMER_MODELS_ZOO_BLOCKS_EXPERT_BLOCKS_H_
 #define ISOMER_MODELS_ZOO_BLOCKS_EXPERT_BLOCKS_H_
 
@@ -48,6 +48,30 @@ class ExpertLayers {
   TensorRef seed_;
   std::vector<TensorRef> auxiliary_;  // [batch] of each layer
 };
+
+struct RoutedSizes {
+  int64_t experts;
+  int64_t chosen;  // by each token
+  int64_t intermediate;
+  // Tokens of a group that an expert takes, in percent of chosen * tokens / experts.
+  int64_t capacity_percent = 100;
+  enum class Scores { kSoftmax, kSigmoid };
+  Scores scores = Scores::kSoftmax;
+  bool biased_choice = false;  // a weight that is added to scores to choose, and gets no gradient
+  double scale = 1;            // of the sum of the experts
+  int64_t shared = 0;          // experts that every token uses, as one
+  bool biases = false;         // of the router and the experts
+  // What is made of gate and up: swish(gate) * up, or that of gpt-oss.
+  enum class Gate { kSwish, kClamped };
+  Gate gate = Gate::kSwish;
+};
+
+// x [batch, sequence, hidden] to the same: the sum of the `chosen` experts of the highest scores,
+// with weights that are their scores over the sum of these, and of the shared expert. A group of
+// tokens is a sequence, of which an expert takes the first that choose it. Rows are moved to
+// [batch, experts, capacity, hidden] and back by indices (topk_routing, gather_rows, gather_sum).
+TensorRef RoutedExperts(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                        const std::string& name);
 
 }  // namespace isomer
 

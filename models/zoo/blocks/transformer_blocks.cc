@@ -116,8 +116,13 @@ TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const Attent
     attention = {OpKind::kCappedAttention, {{"causal", int64_t{sizes.causal}}, {"cap", sizes.cap}}};
     scale /= sizes.cap;
   }
-  attention.Set("scale", scale);
   std::vector<TensorRef> operands = {q, k, v};
+  if (sizes.sinks) {
+    attention = {OpKind::kSinkAttention,
+                 {{"causal", int64_t{sizes.causal}}, {"window", sizes.window}}};
+    operands.push_back(b.Weight(name + "/sinks", {sizes.heads}));
+  }
+  attention.Set("scale", scale);
   if (mask != nullptr) operands.push_back(*mask);
   const TensorRef context = b.Call(attention, std::move(operands), name + "/context");
   return Projection(b, MergeHeads(b, context, name + "/context"), b.Size(x, -1), sizes.biases,

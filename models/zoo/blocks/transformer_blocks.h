@@ -40,6 +40,10 @@ struct AttentionSizes {
   bool norms = false;  // an RMSNorm of each query and key, as Qwen3 has it
   double scale = 0;    // of scores; 0: 1 / sqrt(head_size)
   double cap = 0;      // scores are cap * tanh(score / cap); 0: as they are
+  // A learned score of each head that takes part in the softmax without a value, as gpt-oss has it;
+  // with sinks, queries may see the last `window` keys alone (0: all). Excludes cap and mask.
+  bool sinks = false;
+  int64_t window = 0;
 };
 // The sizes with equal numbers of heads that divide `hidden`, which is checked.
 AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads);
