@@ -1,6 +1,7 @@
 #include "optimizer/proposal/expert_calls.h"
 
 #include "optimizer/sharding/batch_dims.h"
+#include "pcg/ir/operator_facts.h"
 
 namespace isomer {
 
@@ -11,7 +12,8 @@ ExpertCalls::ExpertCalls(const Graph& graph)
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     for (const Graph::Use& use : users[id->value]) {
       const Node& user = graph.node(use.user);
-      const bool ends = user.op.kind() == OpKind::kMatMul || IsLayout(user.op.kind());
+      const OpKind kind = user.op.kind();
+      const bool ends = kind == OpKind::kMatMul || IsLayout(kind) || IsLookUp(kind);
       if (ends ? IsProduct(use.user) : leads_to_product_[use.user.value]) {
         leads_to_product_[id->value] = true;
       }
@@ -33,9 +35,16 @@ bool ExpertCalls::IsProduct(NodeId id) const {
   return weight.op.kind() == OpKind::kWeight && weight.outputs[0].rank() >= 3;
 }
 
+bool ExpertCalls::IsBiased(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.op.kind() != OpKind::kAdd || !IsProduct(node.inputs[0].node)) return false;
+  const Node& bias = graph_.node(node.inputs[1].node);
+  return bias.op.kind() == OpKind::kWeight && bias.outputs[0].rank() >= 3;
+}
+
 int ExpertCalls::DimOf(const CallToMap& call) const {
   if (IsProduct(call.id)) return call.declaration().LeadOfOperandDim(1, 0);
-  return leads_to_product_[call.id.value] ? call.DimOf(DimRole::kExpert) : -1;
+  return leads_to_product_[call.id.value] || IsBiased(call.id) ? call.DimOf(DimRole::kExpert) : -1;
 }
 
 }  // namespace isomer

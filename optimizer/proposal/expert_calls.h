@@ -19,11 +19,16 @@ class ExpertCalls {
   // Of the first product; 0: there is none.
   int64_t num_experts() const;
   bool IsProduct(NodeId id) const;
-  // The iteration dim that is the experts, of a product and of calls that lead from one to the next
-  // (without another product in between); -1: of other calls.
+  // The iteration dim that is the experts, of a product, of the sum of one and a bias of each
+  // expert, and of calls that lead from one to the next (without another product, layout call or
+  // look-up in between); -1:
+  // of other calls.
   int DimOf(const CallToMap& call) const;
 
  private:
+  // The sum of a product and a weight of rank 3 or more.
+  bool IsBiased(NodeId id) const;
+
   const Graph& graph_;
   std::vector<bool> leads_to_product_;
 };

@@ -183,8 +183,12 @@ absl::StatusOr<MappedModel> MapConvolutions(const Graph& graph, CostTables* tabl
 
 std::optional<PublishedKind> PublishedKindOf(const Graph& graph) {
   const Survey survey(graph);
-  if (survey.Has(OpKind::kTop2Gating)) return PublishedKind::kMixture;
-  if ((survey.Has(OpKind::kAttention) || survey.Has(OpKind::kCappedAttention))) return std::nullopt;
+  if (survey.Has(OpKind::kTop2Gating) || survey.Has(OpKind::kTopKRouting)) {
+    return PublishedKind::kMixture;
+  }
+  for (const OpKind kind : {OpKind::kAttention, OpKind::kCappedAttention, OpKind::kSinkAttention}) {
+    if (survey.Has(kind)) return std::nullopt;
+  }
   if (survey.MostlyTables()) return PublishedKind::kTables;
   if (survey.SharesProducts() && survey.Has(OpKind::kLstmCell)) return PublishedKind::kRecurrent;
   if (survey.Has(OpKind::kConv2d)) return PublishedKind::kConvolution;

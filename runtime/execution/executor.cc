@@ -464,11 +464,14 @@ absl::Status Executor::RunCollective(int32_t t, Messages* messages) {
           communicator.AllGather(task.devices, send, receive, task.bytes / members));
       return pack.receive > 0 ? UnpackPieces(task, received) : absl::OkStatus();
     }
-    default:
-      ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
+    default: {
+      if (pack.send > 0) ISOMER_RETURN_IF_ERROR(PackPieces(task, packed));
+      const void* send = pack.send > 0 ? packed : data(Mine(task.reads)[0]);
+      void* receive = pack.receive > 0 ? received : data(Mine(task.writes)[0]);
       ISOMER_RETURN_IF_ERROR(
-          communicator.AllToAll(task.devices, packed, received, task.bytes / members));
-      return UnpackPieces(task, received);
+          communicator.AllToAll(task.devices, send, receive, task.bytes / members));
+      return pack.receive > 0 ? UnpackPieces(task, received) : absl::OkStatus();
+    }
   }
 }
 

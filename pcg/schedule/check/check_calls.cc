@@ -117,7 +117,9 @@ class CallChecker {
     has_gradient_.assign(count, false);
     of_loads_.assign(count, false);
     for (BufferId id = 0; id < count; ++id) {
-      if (IsGradient(id)) has_gradient_[forward_of_[id]] = true;
+      // Integers have none: where a call reads such, they are zeros.
+      const bool flows = IsGradient(id) && IsFloat(buffer(forward_of_[id]).dtype);
+      if (flows) has_gradient_[forward_of_[id]] = true;
     }
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];

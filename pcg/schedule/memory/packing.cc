@@ -4,14 +4,17 @@
 
 namespace isomer {
 
-bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
-                   int64_t count, bool gaps) {
-  // Slices along the first dim that is not 1, in order.
+namespace {
+
+// Whether the pieces piece_at(0), .., in order, are slices of `whole` along its first dim that is
+// not 1; with `gaps`, some between them may be missing.
+template <typename PieceAt>
+bool AreSlices(const Box& whole, int64_t count, bool gaps, const PieceAt& piece_at) {
   size_t dim = 0;
   while (dim + 1 < whole.shape.size() && whole.shape[dim] == 1) ++dim;
   int64_t at = whole.origin.empty() ? 0 : whole.origin[dim];
   for (int64_t m = 0; m < count; ++m) {
-    const Box piece = schedule.buffers[pieces[m]].in_memory();
+    const Box piece = piece_at(m);
     if (gaps && !piece.shape.empty()) at = std::max(at, piece.origin[dim]);
     for (size_t i = 0; i < whole.shape.size(); ++i) {
       if (i == dim ? piece.origin[i] != at
@@ -22,6 +25,14 @@ bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* p
     if (!whole.shape.empty()) at += piece.shape[dim];
   }
   return true;
+}
+
+}  // namespace
+
+bool LieSideBySide(const Schedule& schedule, const Box& whole, const BufferId* pieces,
+                   int64_t count, bool gaps) {
+  return AreSlices(whole, count, gaps,
+                   [&](int64_t m) { return schedule.buffers[pieces[m]].in_memory(); });
 }
 
 bool IsSentAsItLies(const Schedule& schedule, const Task& task, size_t i) {
@@ -60,8 +71,21 @@ PackBytes PackedByEach(const Schedule& schedule, const Task& task) {
     case TaskKind::kAllGather:
       return {bucket ? task.bytes / members : 0,
               lie(schedule.buffers[task.writes[0]].in_memory(), task.reads) ? 0 : task.bytes};
-    case TaskKind::kAllToAll:
-      return {task.bytes, task.bytes};
+    case TaskKind::kAllToAll: {
+      // What a buffer has in common with those of the others.
+      const auto lie_parts = [&](BufferId of, const BufferList& others) {
+        const Buffer& buffer = schedule.buffers[of];
+        const auto is_turned = [&](BufferId id) {
+          return schedule.buffers[id].in_memory() != schedule.buffers[id].box;
+        };
+        if (bucket || is_turned(of) || is_turned(others[0])) return false;
+        return AreSlices(
+            buffer.box, static_cast<int64_t>(task.devices.size()), gaps,
+            [&](int64_t m) { return Intersection(buffer.box, schedule.buffers[others[m]].box); });
+      };
+      return {lie_parts(task.reads[0], task.writes) ? 0 : task.bytes,
+              lie_parts(task.writes[0], task.reads) ? 0 : task.bytes};
+    }
     default:
       return {};
   }

@@ -90,5 +90,35 @@ TEST(Packing, StagesOfAPipelineSendFromWhereTheyLie) {
   EXPECT_GT(sends, 0);
 }
 
+// From rows of an 8 x 6 matrix to columns of it, or back: rows lie one after the other in columns,
+// and columns apart in rows.
+TEST(Packing, AnAllToAllPacksWhatLiesApartAlone) {
+  const std::vector<Box> rows = {{{0, 0}, {4, 6}}, {{4, 0}, {4, 6}}};
+  const std::vector<Box> columns = {{{0, 0}, {8, 3}}, {{0, 3}, {8, 3}}};
+  const auto packed = [](const std::vector<Box>& from, const std::vector<Box>& to) {
+    Schedule schedule;
+    schedule.options.num_devices = 2;
+    Task task{.kind = TaskKind::kAllToAll, .phase = Phase::kForward, .node = {0}};
+    task.devices = {0, 1};
+    for (int32_t device : {0, 1}) {
+      for (const bool reads : {true, false}) {
+        schedule.buffers.push_back({.role = BufferRole::kActivation,
+                                    .tensor = {NodeId{0}, 0},
+                                    .device = device,
+                                    .box = (reads ? from : to)[device]});
+        (reads ? task.reads : task.writes)
+            .push_back(static_cast<BufferId>(schedule.buffers.size()) - 1);
+      }
+    }
+    task.bytes = from[0].Volume() * kElement;
+    schedule.tasks.push_back(std::move(task));
+    schedule.programs = {{0}, {0}};
+    const PackBytes bytes = MostPacked(schedule, schedule.tasks[0]);
+    return Bytes(bytes.send, bytes.receive);
+  };
+  EXPECT_EQ(packed(rows, columns), Bytes(4 * 6 * kElement, 0));
+  EXPECT_EQ(packed(columns, rows), Bytes(0, 8 * 3 * kElement));
+}
+
 }  // namespace
 }  // namespace isomer
