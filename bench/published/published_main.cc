@@ -120,12 +120,17 @@ std::vector<Configuration> ConfigurationsOf(const Row& row) {
   const auto choices = [&](const std::string& name, std::vector<int64_t> unknown) {
     return row.at(name) == "-" ? std::move(unknown) : std::vector<int64_t>{Number(row, name)};
   };
+  std::vector<std::string> recomputed = {row.at("recompute")};
+  if (recomputed[0] == "-") recomputed = {"none", "selective", "full"};
   std::vector<Configuration> all;
   for (int64_t chunks : choices("chunks", {2, 3, 4, 8})) {
     for (int64_t size : choices("mbs", {1, 2, 4})) {
-      all.push_back(base);
-      all.back().chunks = chunks;
-      all.back().micro_batch_size = size;
+      for (const std::string& recompute : recomputed) {
+        all.push_back(base);
+        all.back().chunks = chunks;
+        all.back().micro_batch_size = size;
+        all.back().recompute = recompute;
+      }
     }
   }
   return all;
