@@ -75,5 +75,17 @@ TEST(AttentionFactor, CausalKernelsSkipHalfAndSmallHeadsAreSlower) {
   EXPECT_FALSE(AttentionFactor(DeviceKind(), OpKind::kAttention, {}, false).has_value());
 }
 
+TEST(AttentionFactor, AWindowSkipsAllBlocksBeforeIt) {
+  const auto factor = [kind = A100()](int64_t window) {
+    const Operator op(OpKind::kSinkAttention,
+                      {{"causal", int64_t{1}}, {"scale", 1.0}, {"window", window}});
+    std::vector<TensorType> operands(3, SequentialType({1, 8, 4096, 64}));
+    operands.push_back(SequentialType({8}));
+    return AttentionFactor(kind, op, operands, false).value();
+  };
+  EXPECT_NEAR(factor(128) / factor(0), 256 / (4096 * 0.5), 0.01);
+  EXPECT_EQ(factor(4096), factor(0));
+}
+
 }  // namespace
 }  // namespace isomer

@@ -49,6 +49,28 @@ TEST(GradientWork, GeluOfAProductDoesNotMakeItAgain) {
   EXPECT_EQ(bytes(relu, true), bytes(relu, false));
 }
 
+// Rows that are selected, not the table: of bags all rows of them, and a table at most once.
+TEST(ForwardWork, ALookUpReadsTheRowsThatItSelects) {
+  constexpr int64_t kTable = 1000, kWidth = 16, kFloat = 4, kIndex = 8;
+  const auto bytes = [](const Operator& op, const std::vector<TensorType>& operands) {
+    return ForwardWork(op, *InferSharding(op, operands), operands, /*saves=*/false).bytes;
+  };
+  const auto indices = [](const std::vector<int64_t>& sizes) {
+    return SequentialType(sizes, DataType::kInt64);
+  };
+  const TensorType table = SequentialType({kTable, kWidth});
+  EXPECT_EQ(bytes(OpKind::kEmbedding, {table, indices({10})}), 10 * (2 * kWidth * kFloat + kIndex));
+  EXPECT_EQ(bytes({OpKind::kEmbeddingBag, {{"mean", int64_t{0}}}}, {table, indices({10, 5})}),
+            10 * (5 * kWidth * kFloat + 5 * kIndex + kWidth * kFloat));
+  const TensorType rows = SequentialType({2, kTable, kWidth});
+  EXPECT_EQ(bytes(OpKind::kGatherRows, {rows, indices({2, 10})}),
+            20 * (2 * kWidth * kFloat + kIndex));
+  EXPECT_EQ(bytes(OpKind::kGatherSum, {rows, indices({2, 10, 5}), SequentialType({2, 10, 5})}),
+            20 * (5 * kWidth * kFloat + 5 * kIndex + 5 * kFloat + kWidth * kFloat));
+  EXPECT_EQ(bytes(OpKind::kGatherRows, {rows, indices({2, 5000})}),
+            2 * (kTable * kWidth * kFloat + 5000 * (kIndex + kWidth * kFloat)));
+}
+
 TEST(GradientNeeds, ReluOfAProductReadsItsResultAndNotItsBias) {
   const GradientNeeds needs = LinearCall(/*activation=*/1).Needs();
   EXPECT_EQ(needs.operands, std::vector<bool>({true, true, false}));
