@@ -81,6 +81,26 @@ void ExportEmbeddingBag(NodeExporter& node) {
   node.Result("ReduceSum", {rows, node.Ints({1})}, {drops});
 }
 
+namespace {
+
+// Of each batch, by indices of their own.
+std::vector<std::string> RowsAndIndices(NodeExporter& node) {
+  return {node.In(0), node.Add("Unsqueeze", {node.In(1), node.Ints({-1})})};
+}
+
+}  // namespace
+
+void ExportGatherRows(NodeExporter& node) {
+  node.Result("GatherND", RowsAndIndices(node), {{"batch_dims", int64_t{1}}});
+}
+
+void ExportGatherSum(NodeExporter& node) {
+  const std::string rows = node.Add("GatherND", RowsAndIndices(node), {{"batch_dims", int64_t{1}}});
+  const std::string weights = node.Add("Unsqueeze", {node.In(2), node.Ints({-1})});
+  const std::string weighted = node.Add("Mul", {rows, weights});
+  node.Result("ReduceSum", {weighted, node.Ints({-2})}, {{"keepdims", int64_t{0}}});
+}
+
 void ExportGather(NodeExporter& node) {
   node.Result(node.kind() == OpKind::kGather ? "Gather" : "GatherElements",
               {node.In(0), node.In(1)}, {{"axis", node.op().Int("axis")}});

@@ -61,6 +61,8 @@ void ExportTrilu(NodeExporter& node);
 void ExportEmbedding(NodeExporter& node);
 void ExportGatherMatMul(NodeExporter& node);
 void ExportEmbeddingBag(NodeExporter& node);
+void ExportGatherRows(NodeExporter& node);
+void ExportGatherSum(NodeExporter& node);
 void ExportGather(NodeExporter& node);  // and gather_elements
 void ExportScatterElements(NodeExporter& node);
 void ExportOneHot(NodeExporter& node);

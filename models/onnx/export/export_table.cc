@@ -119,6 +119,10 @@ OnnxExporter FindOnnxExporter(OpKind kind) {
       return ExportEmbedding;
     case OpKind::kGatherMatMul:
       return ExportGatherMatMul;
+    case OpKind::kGatherRows:
+      return ExportGatherRows;
+    case OpKind::kGatherSum:
+      return ExportGatherSum;
     case OpKind::kEmbeddingBag:
       return ExportEmbeddingBag;
     case OpKind::kGather:

@@ -217,7 +217,7 @@ void ImportScatterElements(NodeImporter& node) {
   node.Define(0, node.Call(scatter, {x, indices, updates}));
 }
 
-// The indexed dims become one, and with the batch dims a table of rows.
+// The indexed dims become one: a table of rows, or of those of each batch.
 void ImportGatherNd(NodeImporter& node) {
   const TensorRef x = node.Operand(0);
   const int64_t batch_dims = node.attributes.Int("batch_dims", 0);
@@ -236,24 +236,22 @@ void ImportGatherNd(NodeImporter& node) {
   const auto row = sizes.begin() + batch_dims + k;
   const int64_t batch = NumElementsOf({sizes.begin(), sizes.begin() + batch_dims});
   const int64_t rows = NumElementsOf({sizes.begin() + batch_dims, row});
-  TensorRef linear = LinearIndices(node, 1, {sizes.begin() + batch_dims, row});
+  const TensorRef linear = LinearIndices(node, 1, {sizes.begin() + batch_dims, row});
   const Sizes rest(row, sizes.end());
-  Sizes table = rest, result(indices.begin(), indices.end() - 1);
-  if (batch > 1) {  // Row `linear` of image b is row b * rows + linear of all.
-    const Sizes each(indices.begin() + batch_dims, indices.end() - 1);
-    if (!FitsLiteral(node, {batch})) return;
-    Sizes starts(batch);
-    for (int64_t b = 0; b < batch; ++b) starts[b] = b * rows;
-    const TensorRef offsets = IntLiteral(node, {batch, 1}, starts, node.Type(linear));
-    linear =
-        Apply(node, OpKind::kAdd, Reshaped(node, linear, {batch, NumElementsOf(each)}), offsets);
-    linear = Reshaped(node, linear, result);
-  }
-  table.insert(table.begin(), batch * rows);
+  Sizes result(indices.begin(), indices.end() - 1);
   result.insert(result.end(), rest.begin(), rest.end());
-  const TensorRef rows_of_x = Reshaped(node, x, std::move(table));
-  const TensorRef found =
-      node.Call({OpKind::kGather, {{"axis", int64_t{0}}}}, {rows_of_x, linear}, "/gather");
+  TensorRef found;
+  if (batch > 1) {
+    const int64_t each = NumElementsOf({indices.begin() + batch_dims, indices.end() - 1});
+    const TensorRef rows_of_x = Reshaped(node, x, {batch, rows, NumElementsOf(rest)});
+    found = node.Call(OpKind::kGatherRows, {rows_of_x, Reshaped(node, linear, {batch, each})},
+                      "/gather");
+  } else {
+    Sizes table = rest;
+    table.insert(table.begin(), rows);
+    found = node.Call({OpKind::kGather, {{"axis", int64_t{0}}}},
+                      {Reshaped(node, x, std::move(table)), linear}, "/gather");
+  }
   DefineAs(node, 0, Reshaped(node, found, std::move(result)));
 }
 
