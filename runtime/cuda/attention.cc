@@ -74,7 +74,7 @@ int64_t FirstSees(const KernelCall& call) {
 }
 
 // What is done with the scores of a chunk, as a call of its own: operands and outputs are matrices
-// [samples, heads, group, queries, keys], rows of two numbers, and the mask.
+// [samples, heads, group, queries, keys], rows of two numbers, and the mask or the sinks.
 class ScoreCall {
  public:
   ScoreCall(const KernelCall& attention, const AttentionSizes& a, const Chunk& chunk)
@@ -84,7 +84,11 @@ class ScoreCall {
         of_rows_{chunk.samples, chunk.heads, a.group, a.queries, 2} {
     if (attention.operands.size() < 4) return;
     mask_ = attention.operands[3].shape;
-    mask_.insert(mask_.begin(), 4 - mask_.size(), 1);
+    if (has_sink()) {  // As a mask that all scores of a head share.
+      mask_ = {1, a.heads(), 1, 1};
+    } else {
+      mask_.insert(mask_.begin(), 4 - mask_.size(), 1);
+    }
     // A mask's part for the chunk, which lies in one piece.
     if (mask_[0] > 1) mask_[0] = chunk.samples, mask_offset_ = chunk.sample;
     const int64_t of_head = mask_[2] * mask_[3];
@@ -105,6 +109,11 @@ class ScoreCall {
   }
   void AddOutput(DataType dtype, GpuPlace place, bool of_rows = false) {
     made_.AddOutput(of_rows ? of_rows_ : scores_, dtype, place);
+  }
+
+  // [samples, heads, group, queries]
+  void AddRowOutput(GpuPlace place) {
+    made_.AddOutput({scores_.begin(), scores_.end() - 1}, DataType::kFloat32, place);
   }
 
   // Begins the declaration, of the operands so far.
@@ -134,27 +143,40 @@ class ScoreCall {
       if (tanh != nullptr) *tanh = score;
       score = score * attention_.op.Number("cap");
     }
-    if (mask_.empty()) return score;
+    return mask_.empty() || has_sink() ? score : score + Mask(mask_operand);
+  }
+  // Of the row's score.
+  Expr Mask(int mask_operand) {
     std::vector<Index> index(4);
     if (mask_[0] > 1) index[0] = row_[0];
     if (mask_[1] > 1) index[1] = Index(row_[1]) * scores_[2] + Index(row_[2]);
     if (mask_[2] > 1) index[2] = row_[3];
     if (mask_[3] > 1) index[3] = t_;
-    return score + d_->In(mask_operand, index);
+    return d_->In(mask_operand, index);
   }
   // Of the keys that a query sees `value`.
   Expr Seen(const Expr& value, double otherwise) {
-    if (attention_.op.Int("causal") == 0) return value;
-    const auto first_sees = static_cast<double>(FirstSees(attention_));
-    return Where(Coordinate(row_[3]) + first_sees < Coordinate(t_), otherwise, value);
+    Expr seen = value;
+    const Expr place = Coordinate(row_[3]) + static_cast<double>(FirstSees(attention_));
+    if (const int64_t window = has_sink() ? attention_.op.Int("window") : 0; window > 0) {
+      seen = Where(Coordinate(t_) + static_cast<double>(window - 1) < place, otherwise, seen);
+    }
+    if (attention_.op.Int("causal") == 0) return seen;
+    return Where(place < Coordinate(t_), otherwise, seen);
   }
+  bool has_sink() const { return attention_.op.kind() == OpKind::kSinkAttention; }
   bool is_capped() const { return attention_.op.kind() == OpKind::kCappedAttention; }
-  // {maximum, sum} of the rows, as statements.
-  std::pair<Expr, Expr> RowSums(const Expr& score) {
-    const Expr maximum = d_->Let("M", row_, Reduction::kMax, {t_}, Seen(score, kUnseen));
+  // {maximum, sum} of the rows, as statements. `mask_operand`: the sinks, if there are any.
+  std::pair<Expr, Expr> RowSums(const Expr& score, int mask_operand) {
+    Expr maximum = d_->Let("M", row_, Reduction::kMax, {t_}, Seen(score, kUnseen));
+    if (has_sink()) {
+      maximum = d_->Let("N", row_, Reduction::kNone, {}, Max(maximum, Mask(mask_operand)));
+    }
     const Expr sum =
         d_->Let("S", row_, Reduction::kSum, {t_}, Seen(Apply(ScalarOp::kExp, score - maximum), 0));
-    return {maximum, sum};
+    if (!has_sink()) return {maximum, sum};
+    const Expr of_sink = Apply(ScalarOp::kExp, Mask(mask_operand) - maximum);
+    return {maximum, d_->Let("T", row_, Reduction::kNone, {}, sum + of_sink)};
   }
 
   GeneratedStep Build() && { return std::move(made_).Build(); }
@@ -178,7 +200,7 @@ GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, con
   scores.AddMask();
   scores.Begin();
   const Expr score = scores.Score(/*mask_operand=*/1);
-  const auto [maximum, sum] = scores.RowSums(score);
+  const auto [maximum, sum] = scores.RowSums(score, /*mask_operand=*/1);
   scores.d().Output(scores.point(), scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum);
   scores.AddOutput(a.dtype, p);
   if (saved.kind != GpuPlace::kNone) {
@@ -191,10 +213,11 @@ GeneratedStep Probabilities(const KernelCall& call, const AttentionSizes& a, con
   return std::move(scores).Build();
 }
 
-// P and dS of D and dP. `saved`: as Probabilities has left it, or nothing.
+// P and dS of D and dP. `saved`: as Probabilities has left it, or nothing. `sinks`: gets what each
+// row adds to the gradient of its sink, unless nothing.
 GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, const Chunk& chunk,
                              GpuPlace products, GpuPlace dp, GpuPlace saved, GpuPlace p,
-                             GpuPlace ds) {
+                             GpuPlace ds, GpuPlace sinks) {
   ScoreCall scores(call, a, chunk);
   scores.AddScores(DataType::kFloat32, products);
   scores.AddScores(DataType::kFloat32, dp);
@@ -205,7 +228,7 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
   std::optional<Expr> tanh;
   const Expr score = scores.Score(is_saved ? 3 : 2, &tanh);
   const auto [maximum, sum] =
-      is_saved ? std::pair(scores.AtRow(2, 0), scores.AtRow(2, 1)) : scores.RowSums(score);
+      is_saved ? std::pair(scores.AtRow(2, 0), scores.AtRow(2, 1)) : scores.RowSums(score, 2);
   const Expr probability = scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum;
   const Expr gradient = scores.At(1);
   const Expr of_row =
@@ -216,7 +239,26 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
   if (tanh) of_score = of_score * (Expr(1.0) - *tanh * *tanh) * call.op.Number("cap");
   scores.d().Output(scores.point(), of_score * call.op.Number("scale"));
   scores.AddOutput(a.dtype, ds);
+  if (sinks.kind != GpuPlace::kNone) {
+    const Expr share = Apply(ScalarOp::kExp, scores.Mask(2) - maximum) / sum;
+    scores.d().Output({scores.row().begin(), scores.row().end()}, Expr(0.0) - share * of_row);
+    scores.AddRowOutput(sinks);
+  }
   return std::move(scores).Build();
+}
+
+// The gradient of the sinks, of what rows [batch, heads, queries] add to it.
+GeneratedStep SumOfSinks(const KernelCall& call, const AttentionSizes& a, GpuPlace of_rows) {
+  const GpuPlace written = {GpuPlace::kWrite, 3};
+  MadeStep made(call.op);
+  made.AddOperand({a.batch, a.heads(), a.queries}, DataType::kFloat32, of_rows);
+  if (call.Adds(3)) made.AddOperand({a.heads()}, call.SumDtype(3), written);
+  DeclarationBuilder& d = made.Begin();
+  const int h = d.Parallel("h", a.heads()), b = d.Sum("b", a.batch), s = d.Sum("s", a.queries);
+  const Expr sum = d.Let("G", {h}, Reduction::kSum, {b, s}, d.In(0, {b, h, s}));
+  d.Output({h}, call.Adds(3) ? sum + d.In(1, {h}) : sum);
+  made.AddOutput({a.heads()}, call.SumDtype(3), written);
+  return std::move(made).Build();
 }
 
 // What cuDNN takes; whether it does it is known on a GPU alone.
@@ -338,7 +380,11 @@ GpuSteps StepsOfAttention(const KernelCall& call, const GpuStepOptions& options)
     return steps;
   }
   const GpuPlace dy = {GpuPlace::kRead, operands + 1};
-  if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
+  const bool of_sinks = call.op.kind() == OpKind::kSinkAttention && call.wanted[3];
+  if (call.wanted[0] || call.wanted[1] || call.wanted[2] || of_sinks) {
+    const GpuPlace sinks =
+        of_sinks ? steps.AddWorkspace(a.batch * a.heads() * a.queries, DataType::kFloat32)
+                 : GpuPlace();
     const GpuPlace dp = steps.AddWorkspace(most, DataType::kFloat32),
                    ds = steps.AddWorkspace(most, a.dtype);
     for (const Chunk& chunk : chunks) {
@@ -353,7 +399,9 @@ GpuSteps StepsOfAttention(const KernelCall& call, const GpuStepOptions& options)
       steps.steps.push_back(
           ProductStep{product(chunk, a.rows(), a.keys, a.f, false, true, DataType::kFloat32, false),
                       of_dy, Behind(v, head * a.keys * a.f, a.dtype), dp});
-      steps.steps.push_back(ScoreGradients(call, a, chunk, products, dp, saved, p, ds));
+      const GpuPlace of_chunk =
+          of_sinks ? Behind(sinks, head * a.rows(), DataType::kFloat32) : GpuPlace();
+      steps.steps.push_back(ScoreGradients(call, a, chunk, products, dp, saved, p, ds, of_chunk));
       const auto add = [&](int o, const Product& of, GpuPlace left, GpuPlace right,
                            int64_t elements) {
         if (!call.wanted[o]) return;
@@ -367,9 +415,11 @@ GpuSteps StepsOfAttention(const KernelCall& call, const GpuStepOptions& options)
       add(2, product(chunk, a.keys, a.f, a.rows(), true, false, call.SumDtype(2), call.Adds(2)), p,
           of_dy, a.keys * a.f);
     }
+    if (of_sinks) steps.steps.push_back(SumOfSinks(call, a, sinks));
   }
   // A mask is seldom learned.
-  if (operands == 4 && call.wanted[3]) steps.steps.push_back(GeneratedGradient(call, 3));
+  if (operands == 4 && call.wanted[3] && !of_sinks)
+    steps.steps.push_back(GeneratedGradient(call, 3));
   return steps;
 }
 

@@ -255,8 +255,7 @@ bool IsSoftmaxOfRows(const KernelCall& call) {
 
 std::optional<GpuSteps> StepsOfProducts(const KernelCall& call, const GpuStepOptions& options) {
   const OpKind kind = call.op.kind();
-  const bool is_attention = IsAttention(kind) && kind != OpKind::kSinkAttention;
-  const bool is_convolution = IsConvolution(kind);
+  const bool is_attention = IsAttention(kind), is_convolution = IsConvolution(kind);
   const bool is_norm_gradient =
       call.gradient && (kind == OpKind::kLayerNorm || kind == OpKind::kRmsNorm);
   const bool is_softmax_gradient = call.gradient && IsSoftmaxOfRows(call);

@@ -327,6 +327,20 @@ TEST(GpuKernels, CappedAttentionAgreesOnADriverWithoutAGpu) {
   CheckProducts(ExamplesOf(OpKind::kCappedAttention), kMostPartBytes);
 }
 
+TEST(GpuKernels, SinkAttentionAgreesOnADriverWithoutAGpu) {
+  CheckProducts(ExamplesOf(OpKind::kSinkAttention), kMostPartBytes);
+  const ExampleCall call = {
+      "SinksOfParts",
+      Operator(OpKind::kSinkAttention,
+               {{"causal", int64_t{1}}, {"scale", 0.5}, {"window", int64_t{3}}}),
+      {SequentialType({3, 6, 4, 2}), SequentialType({3, 3, 6, 2}), SequentialType({3, 3, 6, 2}),
+       SequentialType({6})}};
+  constexpr int64_t kOfHead = 2 * 4 * 6 * sizeof(float);
+  for (const int64_t bytes : {int64_t{1}, 2 * kOfHead, 3 * kOfHead, 6 * kOfHead}) {
+    CheckProducts({call}, bytes);
+  }
+}
+
 // Scores of a head at a time, of some heads, of some samples; masks of all shapes.
 TEST(GpuKernels, AttentionInPartsAgrees) {
   constexpr int64_t kOfHead = 2 * 4 * 6 * sizeof(float);  // two query heads, 4 queries, 6 keys
