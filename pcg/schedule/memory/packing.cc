@@ -72,16 +72,14 @@ PackBytes PackedByEach(const Schedule& schedule, const Task& task) {
       return {bucket ? task.bytes / members : 0,
               lie(schedule.buffers[task.writes[0]].in_memory(), task.reads) ? 0 : task.bytes};
     case TaskKind::kAllToAll: {
-      // What a buffer has in common with those of the others.
+      // What a buffer has in common with those of the others, which lie as it does.
       const auto lie_parts = [&](BufferId of, const BufferList& others) {
-        const Buffer& buffer = schedule.buffers[of];
-        const auto is_turned = [&](BufferId id) {
-          return schedule.buffers[id].in_memory() != schedule.buffers[id].box;
-        };
-        if (bucket || is_turned(of) || is_turned(others[0])) return false;
-        return AreSlices(
-            buffer.box, static_cast<int64_t>(task.devices.size()), gaps,
-            [&](int64_t m) { return Intersection(buffer.box, schedule.buffers[others[m]].box); });
+        const Box whole = schedule.buffers[of].in_memory();
+        return !bucket &&
+               AreSlices(whole, static_cast<int64_t>(task.devices.size()), gaps, [&](int64_t m) {
+                 const Buffer& other = schedule.buffers[others[m]];
+                 return Intersection(whole, other.in_memory());
+               });
       };
       return {lie_parts(task.reads[0], task.writes) ? 0 : task.bytes,
               lie_parts(task.writes[0], task.reads) ? 0 : task.bytes};
