@@ -52,7 +52,8 @@ class GridSearch {
   };
 
   static const char* BaselineOf(const ParallelConfig& config) {
-    return config.degrees.tensor > 1 ? kMegatron : config.stages > 1 ? kPipeline : kDataParallel;
+    if (config.degrees.tensor > 1 || config.degrees.expert > 1) return kMegatron;
+    return config.stages > 1 ? kPipeline : kDataParallel;
   }
 
   // Of many micro-batches some are simulated (Simulation::period).

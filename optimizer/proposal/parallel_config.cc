@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/choice_pricer.h"
+#include "optimizer/proposal/expert_calls.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/choice_axes.h"
 #include "pcg/support/status_macros.h"
@@ -67,8 +68,8 @@ double ExposedUs(const ParallelConfig& config, const GridOptions& options, const
 }
 
 // Mappings by hand hardly depend on how many devices share out the batch and on stages: they are
-// made for one share of it, in as many micro-batches of a size as that is, and their times shared
-// out afterwards.
+// made for one share of it (that of as many devices as share out experts, or of one), in as many
+// micro-batches of a size as that is, and their times shared out afterwards.
 class Enumerator {
  public:
   Enumerator(const Graph& graph, const GridOptions& options, CostTables* tables)
@@ -84,11 +85,15 @@ class Enumerator {
         !MixesSamples(graph_) && AnalyzeCompute(graph_, base_.training).nodes.size() > 1;
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
     for (int64_t tensor : DivisorsOf(node)) {
-      if (LeastStages() == 1) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(tensor));
-      for (int64_t size = 1; pipelines && size <= options_.policy.grid_micro_batch_size;
-           size *= 2) {
-        if (batch_ % size == 0 && batch_ > size) {
-          ISOMER_RETURN_IF_ERROR(AddMicroBatches(tensor, size));
+      for (int64_t expert : ExpertDegrees(options_.devices / tensor)) {
+        const GridDegrees degrees = {.tensor = tensor, .expert = expert};
+        if (LeastStages() == 1) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(degrees));
+        for (int64_t size = 1; pipelines && size <= options_.policy.grid_micro_batch_size;
+             size *= 2) {
+          const int64_t samples = size * expert;  // of a micro-batch of one share
+          if (batch_ % samples == 0 && batch_ > samples) {
+            ISOMER_RETURN_IF_ERROR(AddMicroBatches(degrees, size));
+          }
         }
       }
     }
@@ -109,9 +114,17 @@ class Enumerator {
     return least;
   }
 
+  // 1, and of a mixture those that share out its experts.
+  std::vector<int64_t> ExpertDegrees(int64_t devices) const {
+    const int64_t experts = ExpertCalls(graph_).num_experts();
+    std::vector<int64_t> degrees = DivisorsOf(experts == 0 ? 1 : std::gcd(experts, devices));
+    std::erase_if(degrees, [&](int64_t degree) { return degree > options_.policy.grid_experts; });
+    return degrees;
+  }
+
   // Calls of a smaller batch leave devices idle, which may be best.
-  absl::Status AddWithoutMicroBatches(int64_t tensor) {
-    const ParallelConfig config = {.devices = options_.devices, .degrees = {.tensor = tensor}};
+  absl::Status AddWithoutMicroBatches(const GridDegrees& degrees) {
+    const ParallelConfig config = {.devices = options_.devices, .degrees = degrees};
     std::optional<Mapped> mapped;
     ISOMER_ASSIGN_OR_RETURN(mapped, Map(config));
     if (mapped.has_value()) AddVariants(config, mapped->estimate, CutInto(1, &*mapped));
@@ -119,14 +132,16 @@ class Enumerator {
   }
 
   // Of all stages and chunks, of micro-batches of so many samples on a device.
-  absl::Status AddMicroBatches(int64_t tensor, int64_t size) {
+  absl::Status AddMicroBatches(const GridDegrees& degrees, int64_t size) {
+    const int64_t of_share = degrees.tensor * degrees.expert;
     const ParallelConfig one_share = {
-        .devices = tensor, .micro_batches = batch_ / size, .degrees = {.tensor = tensor}};
+        .devices = of_share, .micro_batches = batch_ / size / degrees.expert, .degrees = degrees};
     std::optional<Mapped> mapped;
-    const int64_t least = LeastStages(), devices = options_.devices / tensor;
+    const int64_t least = LeastStages(), devices = options_.devices / degrees.tensor;
     for (int64_t stages : DivisorsOf(devices)) {
       const int64_t data = devices / stages, n = batch_ / size / data;
       if (stages < least || stages > options_.policy.grid_stages) continue;
+      if (data % degrees.expert != 0) continue;
       if (batch_ % (size * data) != 0 || n < std::max<int64_t>(2, stages)) continue;
       if (n > std::min(options_.policy.grid_micro_batches,
                        options_.policy.micro_batches_per_stage * stages)) {
@@ -136,7 +151,7 @@ class Enumerator {
         ISOMER_ASSIGN_OR_RETURN(mapped, Map(one_share));
         if (!mapped.has_value()) return absl::OkStatus();
       }
-      const MappedEstimate estimate = SharedOut(mapped->estimate, tensor, data);
+      const MappedEstimate estimate = SharedOut(mapped->estimate, of_share, data / degrees.expert);
       for (int64_t chunks = 1; chunks <= options_.policy.grid_chunks; ++chunks) {
         const bool may_interleave = stages > 1 && n % stages == 0 && options_.bound_stages.empty();
         if (chunks > 1 && !may_interleave) break;
@@ -144,7 +159,7 @@ class Enumerator {
         const ParallelConfig config = {.devices = options_.devices,
                                        .stages = stages,
                                        .micro_batches = n,
-                                       .degrees = {.tensor = tensor},
+                                       .degrees = degrees,
                                        .chunks = chunks};
         const std::vector<int>& cut = CutInto(stages * chunks, &*mapped);
         if (chunks == 1 || LeadsThroughChunks(estimate, cut)) AddVariants(config, estimate, cut);
@@ -168,13 +183,13 @@ class Enumerator {
     return result;
   }
 
-  // `one`: of one share of the batch, which has all of it; for `data` of them.
-  MappedEstimate SharedOut(const MappedEstimate& one, int64_t tensor, int64_t data) const {
+  // `one`: of one share of the batch, which has all of it, on so many devices; for `data` of them.
+  MappedEstimate SharedOut(const MappedEstimate& one, int64_t of_share, int64_t data) const {
     MappedEstimate estimate = one;
     // Of sums of gradients, by their rate in large buckets.
     constexpr int64_t kBucketBytes = int64_t{25} << 20;
     const double us_per_byte = tables_.cost().CollectiveUs(Collective::kAllReduce, kBucketBytes,
-                                                           DeviceGroup{0, tensor, data}) /
+                                                           DeviceGroup{0, of_share, data}) /
                                static_cast<double>(kBucketBytes);
     const int64_t gradient = BytesOfWeight(base_, DataType::kFloat32).gradient;
     const auto shares = static_cast<double>(data);

@@ -5,7 +5,8 @@
 // micro-batches a step is cut. The search then maps the model onto the devices of one stage, and
 // every call moves to its stage (stages.h). There are too many configurations to search each: an
 // estimate orders them, from the tables' costs of a mapping by hand (grid_mapping.h, of every
-// tensor degree up to a node: the calls' times and memory hardly depend on more).
+// tensor degree up to a node, and of mixtures every expert degree: the calls' times and memory
+// hardly depend on more).
 //
 //   step    = n max t_s + (sum over stages of t_s - max t_s) / (v u) + what the backward pass of
 //             the last micro-batch leaves of the synchronisation + the latencies of messages while

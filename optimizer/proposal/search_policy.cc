@@ -75,6 +75,8 @@ constexpr Threshold kThresholds[] = {
      "times the estimate of the first that fits: from each other they are nearer",
      &P::other_grid_slack, 1, kMany},
     {"grid_stages", "stages of a pipeline", &P::grid_stages, 1, kMany},
+    {"grid_experts", "devices that share out a mixture's experts: all-to-alls reach that far",
+     &P::grid_experts, 1, kMany},
     {"grid_micro_batches", "micro-batches of a grid", &P::grid_micro_batches, 1, kMany},
     {"grid_micro_batch_size", "samples of a micro-batch on a device: 1, 2, 4 .. are tried",
      &P::grid_micro_batch_size, 1, kMany},

@@ -8,6 +8,7 @@
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "pcg/schedule/lowering/lower.h"
+#include "tests/models/text_model.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/plan_holds.h"
@@ -73,6 +74,52 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
   }
   EXPECT_GT(pipelines, 3);
   EXPECT_GT(tensor, 3);
+}
+
+// A mixture's experts are shared out by devices that share out the batch of all else.
+TEST_F(Grids, OfMixturesShareOutExperts) {
+  Model mixture = TextModel(R"(
+%0 = input "x" : f32[16,8,16]
+%1 = input "slots" : i64[16,4,2]
+%2 = input "places" : i64[16,8,2]
+%3 = input "shares" : f32[16,8,2]
+%4 = weight "up" : f32[4,16,32]
+%5 = weight "down" : f32[4,32,16]
+%6 = gather_rows(%0, %1) : f32[16,4,2,16]
+%7 = matmul(%6, %4) : f32[16,4,2,32]
+%8 = relu(%7) : f32[16,4,2,32]
+%9 = matmul(%8, %5) : f32[16,4,2,16]
+%10 = reshape(%9) {shape=[16,8,16]} : f32[16,8,16]
+%11 = gather_sum(%10, %2, %3) : f32[16,8,16]
+%12 = input "target" : f32[16,8,16]
+%13 = mse(%11, %12) : f32[]
+output "loss" = %13
+)");
+  mixture.loss = "loss";
+  Prepare(std::move(mixture), 1, 8);
+  int of_two = 0, of_four = 0;
+  for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    const ParallelConfig& config = estimate.config;
+    if (config.degrees.expert == 1) continue;
+    SCOPED_TRACE(config.ToString());
+    EXPECT_EQ(config.data_degree() % config.degrees.expert, 0);
+    auto plan = PlanOf(config);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectPlanHolds(*plan, rules_);
+    auto simulation = PredictPlan(*cost_, &*plan);
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
+    EXPECT_GT(simulation->step_us, estimate.step_us / 4);
+    of_two += config.degrees.expert == 2;
+    of_four += config.degrees.expert == 4;
+  }
+  EXPECT_GT(of_two, 3);
+  EXPECT_GT(of_four, 3);
+  GridOptions none{.devices = 8};
+  none.policy.grid_experts = 1;
+  const auto estimates = EnumerateGrids(model_.graph, none, int64_t{1} << 40, tables_.get());
+  ASSERT_TRUE(estimates.ok()) << estimates.status();
+  for (const ConfigEstimate& estimate : *estimates) EXPECT_EQ(estimate.config.degrees.expert, 1);
 }
 
 TEST_F(Grids, ThoseThatFitComeFirst) {
