@@ -21,8 +21,7 @@ class ExpertCalls {
   bool IsProduct(NodeId id) const;
   // The iteration dim that is the experts, of a product, of the sum of one and a bias of each
   // expert, and of calls that lead from one to the next (without another product, layout call or
-  // look-up in between); -1:
-  // of other calls.
+  // look-up in between); -1: of other calls.
   int DimOf(const CallToMap& call) const;
 
  private:

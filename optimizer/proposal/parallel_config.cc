@@ -252,6 +252,21 @@ class Enumerator {
   std::vector<ConfigEstimate> estimates_;
 };
 
+// What chunks get from others is kept where they are, for their backward passes: each tensor once
+// in a chunk.
+void KeepWhatIsReceived(const MappedEstimate& mapped, absl::Span<const int> chunk_of_call,
+                        std::vector<StageLoad>* stages) {
+  std::vector<int> last_chunk(chunk_of_call.begin(), chunk_of_call.end());  // that got the output
+  for (size_t i = 0; i < mapped.calls.size(); ++i) {
+    const int chunk = chunk_of_call[i];
+    for (const auto& operand : mapped.compute.nodes[i].operands) {
+      if (operand.producer < 0 || chunk_of_call[operand.producer] == chunk) continue;
+      if (std::exchange(last_chunk[operand.producer], chunk) == chunk) continue;
+      (*stages)[chunk % stages->size()].kept_bytes += mapped.calls[operand.producer].output_bytes;
+    }
+  }
+}
+
 }  // namespace
 
 ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
@@ -282,6 +297,7 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     stage.kept_bytes += call.output_bytes;
     segment_bytes = 0;
   }
+  if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, &stages);
   ConfigEstimate result{config, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
   const auto n = static_cast<double>(config.micro_batches);

@@ -14,8 +14,8 @@
 //             t_s: a micro-batch on stage s, forward and backward (1F1B,
 //             pcg/schedule/order/pipeline.h); v: chunks of the model on each stage; u: steps
 //             between flushes
-//   memory  = weights, of two versions if u > 1, gradients, optimizer state; and what is kept of
-//             the min(S - s, n) micro-batches that stage s works on at a time
+//   memory  = weights, of two versions if u > 1, gradients, optimizer state; and what is kept, made
+//             or received, of the min(S - s, n) micro-batches that stage s works on at a time
 //
 // A configuration also says how the copies of weights are kept equal (ZeRO, pcg/ir/weight_update.h)
 // and whether results are computed again in the backward pass rather than kept (segments.h): with

@@ -40,6 +40,17 @@ class Grids : public testing::Test {
     if (!spread.ok()) return spread;
     return DerivePlan(model_, *mapped, true, tables_.get());
   }
+  // The plan holds, and takes about as long as estimated.
+  absl::StatusOr<Simulation> SimulatedAsEstimated(const ConfigEstimate& estimate,
+                                                  absl::StatusOr<Plan>* plan) {
+    if (!plan->ok()) return plan->status();
+    ExpectPlanHolds(**plan, rules_);
+    auto simulation = PredictPlan(*cost_, &**plan);
+    if (!simulation.ok()) return simulation;
+    EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
+    EXPECT_GT(simulation->step_us, estimate.step_us / 4);
+    return simulation;
+  }
 
   Model model_;
   RuleSet rules_;
@@ -56,12 +67,8 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
     if (config.micro_batches > 8) continue;
     SCOPED_TRACE(config.ToString());
     auto plan = PlanOf(config);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    ExpectPlanHolds(*plan, rules_);
-    auto simulation = PredictPlan(*cost_, &*plan);
+    auto simulation = SimulatedAsEstimated(estimate, &plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
-    EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
-    EXPECT_GT(simulation->step_us, estimate.step_us / 4);
     tensor += config.degrees.tensor > 1;
     if (config.micro_batches == 1) continue;
     const auto summary = SummaryOfPipeline(LowerPlan(*plan)->schedule, *simulation);
@@ -104,12 +111,8 @@ output "loss" = %13
     SCOPED_TRACE(config.ToString());
     EXPECT_EQ(config.data_degree() % config.degrees.expert, 0);
     auto plan = PlanOf(config);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    ExpectPlanHolds(*plan, rules_);
-    auto simulation = PredictPlan(*cost_, &*plan);
+    const auto simulation = SimulatedAsEstimated(estimate, &plan);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
-    EXPECT_LT(simulation->step_us, 4 * estimate.step_us);
-    EXPECT_GT(simulation->step_us, estimate.step_us / 4);
     of_two += config.degrees.expert == 2;
     of_four += config.degrees.expert == 4;
   }
@@ -189,6 +192,24 @@ TEST_F(Grids, BubblesShrinkWithChunksAndSteps) {
   EXPECT_GT(interleaved.peak_bytes, drained.peak_bytes);
   EXPECT_LT(without.step_us, drained.step_us);
   EXPECT_GT(without.peak_bytes, drained.peak_bytes);
+}
+
+// What a stage gets from another it keeps for its backward pass: once, however many calls read it.
+TEST_F(Grids, WhatIsReceivedIsKept) {
+  Prepare(ResidualModel(1, 4, 16, 32), 1, 2);
+  const ComputeGraph::Operand of_first{.producer = 0};
+  MappedEstimate mapped;
+  mapped.compute.nodes = {{}, {.operands = {of_first}}, {.operands = {of_first}}};
+  mapped.calls.resize(3);
+  mapped.calls[0].output_bytes = 1000;
+  const auto peak_of = [&](int64_t stages, const std::vector<int>& stage_of_call, bool training) {
+    return EstimateGrid({.devices = 2, .stages = stages, .micro_batches = 4}, {.devices = 2},
+                        *cost_, {.training = training}, {true, true, true}, mapped, stage_of_call)
+        .peak_bytes;
+  };
+  EXPECT_EQ(peak_of(1, {0, 0, 0}, true), 0);
+  EXPECT_EQ(peak_of(2, {0, 1, 1}, true), 1000);
+  EXPECT_EQ(peak_of(2, {0, 1, 1}, false), 0);
 }
 
 // One sample a micro-batch and device is as far as it goes.
