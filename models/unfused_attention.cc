@@ -76,38 +76,34 @@ class Rewriter {
     return Call(reshape({s[0], s[1] * times, s[2], s[3]}), {x}, name + "/heads");
   }
 
-  // [queries, keys] of kUnseen.
-  absl::StatusOr<TensorRef> AllUnseen(int64_t queries, int64_t keys) {
+  // [queries, keys]: kUnseen from diagonal k on (upper), or up to it.
+  absl::StatusOr<TensorRef> Mask(int64_t queries, int64_t keys, bool upper, int64_t k,
+                                 const std::string& name) {
+    TensorRef& mask = masks_[{queries, keys, int64_t{upper}, k}];
+    if (mask.node.value >= 0) return mask;
     if (unseen_.node.value < 0) {
       std::string name = "unseen";
       while (model_.weights.count(name) > 0) name += "_";
       unseen_ = graph_.AddConstant(name, SequentialType({1, 1}));
       model_.weights[name] = std::vector<float>{static_cast<float>(kUnseen)};
     }
-    return Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{queries, keys}}}}, {unseen_},
-                "unseen/all");
+    ISOMER_ASSIGN_OR_RETURN(
+        const TensorRef all,
+        Call({OpKind::kExpand, {{"shape", std::vector<int64_t>{queries, keys}}}}, {unseen_},
+             "unseen/all"));
+    ISOMER_ASSIGN_OR_RETURN(
+        mask, Call({OpKind::kTrilu, {{"upper", int64_t{upper}}, {"k", k}}}, {all}, name));
+    return mask;
   }
 
-  // [queries, keys]: kUnseen for keys behind a query.
+  // Keys behind a query.
   absl::StatusOr<TensorRef> CausalMask(int64_t queries, int64_t keys) {
-    TensorRef& mask = masks_[{queries, keys}];
-    if (mask.node.value >= 0) return mask;
-    ISOMER_ASSIGN_OR_RETURN(const TensorRef all, AllUnseen(queries, keys));
-    ISOMER_ASSIGN_OR_RETURN(
-        mask, Call({OpKind::kTrilu, {{"upper", int64_t{1}}, {"k", 1 + keys - queries}}}, {all},
-                   "unseen/mask"));
-    return mask;
+    return Mask(queries, keys, /*upper=*/true, 1 + keys - queries, "unseen/mask");
   }
 
-  // [queries, keys]: kUnseen for keys at least `window` places before a query.
+  // Keys at least `window` places before a query.
   absl::StatusOr<TensorRef> FarMask(int64_t queries, int64_t keys, int64_t window) {
-    TensorRef& mask = far_masks_[{queries, keys, window}];
-    if (mask.node.value >= 0) return mask;
-    ISOMER_ASSIGN_OR_RETURN(const TensorRef all, AllUnseen(queries, keys));
-    ISOMER_ASSIGN_OR_RETURN(
-        mask, Call({OpKind::kTrilu, {{"upper", int64_t{0}}, {"k", keys - queries - window}}}, {all},
-                   "unseen/far"));
-    return mask;
+    return Mask(queries, keys, /*upper=*/false, keys - queries - window, "unseen/far");
   }
 
   // The softmax of scores [batch, heads, queries, keys] and of one more score of each head, without
@@ -178,8 +174,7 @@ class Rewriter {
   Model& model_;
   Graph graph_;
   TensorRef unseen_ = {{-1}, 0};
-  std::map<std::pair<int64_t, int64_t>, TensorRef> masks_;
-  std::map<std::array<int64_t, 3>, TensorRef> far_masks_;
+  std::map<std::array<int64_t, 4>, TensorRef> masks_;  // by size, upper and diagonal
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ class GridMapper {
     ISOMER_ASSIGN_OR_RETURN(MappedModel mapped,
                             MapByRoles(graph_, preferences, by_place, &tables_));
     mapped.copies_arranged = true;
-    KeepCopiesThatAreRead(&mapped);
+    if (degrees_.tensor > 1) KeepCopiesThatAreRead(&mapped);
     ISOMER_RETURN_IF_ERROR(CheckUsed(mapped));
     return mapped;
   }

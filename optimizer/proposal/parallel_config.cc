@@ -78,6 +78,7 @@ class Enumerator {
         tables_(*tables),
         base_(tables->options()),
         batch_(BatchSize(graph)),
+        experts_(ExpertCalls(graph).num_experts()),
         kept_(options.may_recompute ? kNumRecomputeModes : 1) {}
 
   absl::StatusOr<std::vector<ConfigEstimate>> Run() {
@@ -116,8 +117,7 @@ class Enumerator {
 
   // 1, and of a mixture those that share out its experts.
   std::vector<int64_t> ExpertDegrees(int64_t devices) const {
-    const int64_t experts = ExpertCalls(graph_).num_experts();
-    std::vector<int64_t> degrees = DivisorsOf(experts == 0 ? 1 : std::gcd(experts, devices));
+    std::vector<int64_t> degrees = DivisorsOf(experts_ == 0 ? 1 : std::gcd(experts_, devices));
     std::erase_if(degrees, [&](int64_t degree) { return degree > options_.policy.grid_experts; });
     return degrees;
   }
@@ -247,7 +247,7 @@ class Enumerator {
   const GridOptions& options_;
   CostTables& tables_;
   const CostOptions base_;
-  const int64_t batch_;
+  const int64_t batch_, experts_;        // 0 experts: it is no mixture
   std::vector<std::vector<bool>> kept_;  // by RecomputeMode
   std::vector<ConfigEstimate> estimates_;
 };

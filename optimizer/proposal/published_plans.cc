@@ -9,6 +9,7 @@
 #include "optimizer/mapping/role_mapping.h"
 #include "optimizer/proposal/expert_calls.h"
 #include "optimizer/proposal/grid_mapping.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -36,8 +37,12 @@ class Survey {
   }
 
   bool Has(OpKind kind) const {
+    return HasAny([kind](OpKind other) { return other == kind; });
+  }
+  template <typename IsOne>
+  bool HasAny(IsOne is_one) const {
     for (int i = 0; i < graph_.num_nodes(); ++i) {
-      if (graph_.node(i).op.kind() == kind) return true;
+      if (is_one(graph_.node(i).op.kind())) return true;
     }
     return false;
   }
@@ -186,9 +191,7 @@ std::optional<PublishedKind> PublishedKindOf(const Graph& graph) {
   if (survey.Has(OpKind::kTop2Gating) || survey.Has(OpKind::kTopKRouting)) {
     return PublishedKind::kMixture;
   }
-  for (const OpKind kind : {OpKind::kAttention, OpKind::kCappedAttention, OpKind::kSinkAttention}) {
-    if (survey.Has(kind)) return std::nullopt;
-  }
+  if (survey.HasAny(IsAttention)) return std::nullopt;
   if (survey.MostlyTables()) return PublishedKind::kTables;
   if (survey.SharesProducts() && survey.Has(OpKind::kLstmCell)) return PublishedKind::kRecurrent;
   if (survey.Has(OpKind::kConv2d)) return PublishedKind::kConvolution;

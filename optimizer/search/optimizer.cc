@@ -28,12 +28,17 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of a plan and its simulation: the closest prediction, whether that fits, and what pipeline it is.
-// The plan is still explained by that simulation, whose schedule is LowerForSimulation's.
+// Of a plan and its simulation: the closest prediction, and whether that fits. The plan is still
+// explained by that simulation, whose schedule is LowerForSimulation's.
 absl::Status PredictResult(const CostModel& cost, OptimizeResult* result) {
-  Plan& plan = result->plan;
-  ISOMER_RETURN_IF_ERROR(PredictPlanClosely(cost, &plan).status());
-  result->fits = plan.predicted_peak_bytes <= cost.machine().memory_bytes();
+  ISOMER_RETURN_IF_ERROR(PredictPlanClosely(cost, &result->plan).status());
+  result->fits = result->plan.predicted_peak_bytes <= cost.machine().memory_bytes();
+  return absl::OkStatus();
+}
+
+// What pipeline the plan is, by its simulation.
+absl::Status FindPipeline(const CostModel& cost, OptimizeResult* result) {
+  const Plan& plan = result->plan;
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   if (moments == 1) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
@@ -54,6 +59,10 @@ class Optimizer {
     if (PlansBaselines()) StartBaselines();
     ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, Search());
     TakeBaselines(&result);
+    ISOMER_RETURN_IF_ERROR(FindPipeline(run_.cost, &result));
+    if (run_.options.plan == kGrid && run_.options.grid.has_value()) {
+      CheckPipeline(*run_.options.grid, &result);
+    }
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
@@ -68,7 +77,7 @@ class Optimizer {
   }
 
  private:
-  // Everything except the bound.
+  // Everything except the bound, and what pipeline the plan is.
   absl::StatusOr<OptimizeResult> Search() {
     ISOMER_ASSIGN_OR_RETURN(
         run_.restrictions,
@@ -264,9 +273,6 @@ class Optimizer {
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
     result->misfit = run_.baselines.misfit;
-    if (run_.options.plan == kGrid && run_.options.grid.has_value()) {
-      CheckPipeline(*run_.options.grid, result);
-    }
     result->first_choice = run_.baselines.first_choice;
     result->searches = run_.searches.record();
     result->proposers = run_.contest.ledger();
@@ -326,7 +332,6 @@ class Optimizer {
     result->simulation = std::move(other.simulation);
     result->origin = std::move(other.origin);
     result->fits = other.fits;
-    result->pipeline = std::move(other.pipeline);
   }
 
   SearchContext run_;
@@ -352,6 +357,7 @@ absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
   result.plan = std::move(plan);
   ISOMER_ASSIGN_OR_RETURN(result.simulation, PredictPlan(cost, &result.plan));
   ISOMER_RETURN_IF_ERROR(PredictResult(cost, &result));
+  ISOMER_RETURN_IF_ERROR(FindPipeline(cost, &result));
   return result;
 }
 
