@@ -474,8 +474,7 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
   const std::string trace = absl::GetFlag(FLAGS_trace);
   const std::string timeline = absl::GetFlag(FLAGS_timeline);
   if (trace.empty() && timeline.empty()) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
-                          LowerForSimulation(cost.machine(), result.plan));
+  const LoweredPlan& lowered = result.lowered;
   const Graph& graph = lowered.mapped.graph;
   if (!trace.empty()) {
     ISOMER_RETURN_IF_ERROR(

@@ -24,6 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "bench/search/optimizer_run.h"
 #include "bench/search/table.h"
+#include "pcg/ir/weight_update.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
@@ -80,8 +81,11 @@ struct Configuration {
 };
 
 std::vector<std::string> CommonFlags(const Row& row) {
-  return {"--precision=bfloat16", "--optimizer=adam", "--loss_alone",
-          absl::StrCat("--attention=", row.at("attention"))};
+  std::vector<std::string> flags = {"--precision=bfloat16", "--optimizer=adam", "--loss_alone",
+                                    absl::StrCat("--attention=", row.at("attention"))};
+  // Of bfloat16's size, so that costs are the same.
+  if (row.at("gradients") == "float16") flags.push_back("--gradient_precision=bfloat16");
+  return flags;
 }
 
 OptimizerJob JobOf(const Row& row) {
@@ -97,6 +101,9 @@ OptimizerJob JobOf(const Row& row) {
 OptimizerJob JobOf(const Row& row, const Configuration& c) {
   OptimizerJob job = JobOf(row);
   if (!c.sequence_parallel) job.flags.push_back("--nosequence_parallel");
+  if (Number(row, "overlap") == 0) {
+    job.flags.push_back(absl::StrCat("--bucket_bytes=", UpdateOptions::kOneBucket));
+  }
   for (const std::string& flag :
        {std::string("--plan=grid"), absl::StrCat("--tensor=", c.tensor),
         absl::StrCat("--context=", c.context), absl::StrCat("--expert=", c.expert),

@@ -127,20 +127,24 @@ class MappingSolver {
   }
 
  private:
-  // Adds the alternative where it improves an entry of the table.
-  float Add(std::shared_ptr<const MappingReduction> reduction) {
+  // Adds the alternative if it improves an entry of the table.
+  void Add(std::shared_ptr<const MappingReduction> reduction) {
     CostTable table = reduction->Table();
-    const float least = *std::min_element(table.us.begin(), table.us.end());
     CostTable& best = solution_.table_;
-    bool improves = solution_.alternatives_.empty();
-    if (improves) best = table;
-    for (size_t i = 0; i < best.us.size(); ++i) {
-      if (table.us[i] >= best.us[i]) continue;
-      best.us[i] = table.us[i];
-      improves = true;
+    const bool improves = solution_.alternatives_.empty() || IsLessSomewhere(table, best);
+    if (solution_.alternatives_.empty()) {
+      best = table;
+    } else if (improves) {
+      for (size_t i = 0; i < best.us.size(); ++i) best.us[i] = std::min(best.us[i], table.us[i]);
     }
     if (improves) solution_.alternatives_.push_back({std::move(reduction), std::move(table)});
-    return least;
+  }
+
+  static bool IsLessSomewhere(const CostTable& a, const CostTable& b) {
+    for (size_t i = 0; i < a.us.size(); ++i) {
+      if (a.us[i] < b.us[i]) return true;
+    }
+    return false;
   }
 
   // Solves a core by fixing its nodes to each of their choices in turn. False: needs more than
@@ -162,6 +166,7 @@ class MappingSolver {
     if (choices.empty()) choices.push_back(reduction.WholeChoices(node).at(0));
     const auto count = static_cast<int64_t>(choices.size());
     if (count > budget) return false;
+    reduction.MakeTables();
     for (int choice : choices) {
       MappingReduction rest = reduction;
       rest.Fix(node, choice);
@@ -256,7 +261,9 @@ class MappingSolver {
       reduction.Reduce();
       core = reduction.Core();
     }
-    return Add(std::make_shared<const MappingReduction>(std::move(reduction)));
+    const CostTable table = reduction.Table();
+    Add(std::make_shared<const MappingReduction>(std::move(reduction)));
+    return *std::min_element(table.us.begin(), table.us.end());
   }
 
   static int MostConnected(const MappingReduction& reduction, const std::vector<int>& core,

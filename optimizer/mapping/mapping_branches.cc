@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "optimizer/mapping/mapping_reduction.h"
+#include "optimizer/mapping/min_plus.h"
 
 namespace isomer {
 namespace {
@@ -106,16 +107,23 @@ int MappingReduction::ShareOfFold(const Fold& fold, int choice) const {
 
 std::vector<float> MappingReduction::AnswersIn(int share, int node, int composite) const {
   const std::vector<int>& own = ChoicesOf(node, share);
-  std::vector<float> answers;
-  if (own.empty()) return answers;
-  const TablePointer table = Towards(composite, node, share);
-  const int col = OwnBegin(node, share);
-  for (int row = 0; row < table->rows; ++row) {
-    float best = kImpossibleUs;
-    for (size_t k = 0; k < own.size(); ++k) {
-      best = std::min(best, table->at(row, col + static_cast<int>(k)) + nodes_[node].us[own[k]]);
-    }
-    answers.push_back(best);
+  if (own.empty()) return {};
+  std::vector<float> own_us;
+  own_us.reserve(own.size());
+  for (int k : own) own_us.push_back(nodes_[node].us[k]);
+  const CostTable& table = Us(composite, share);
+  const int begin = OwnBegin(node, share), count = static_cast<int>(own.size());
+  if (composites_[composite].b == node) {
+    std::vector<float> answers(table.rows, kImpossibleUs);
+    MinOfSums(table.us.data() + begin, table.cols, own_us.data(), table.rows, count,
+              answers.data());
+    return answers;
+  }
+  std::vector<float> answers(table.cols, kImpossibleUs);
+  const float none = 0;
+  for (int k = 0; k < count; ++k) {
+    MinPlus(&none, 1, &own_us[k], table.us.data() + static_cast<size_t>(begin + k) * table.cols,
+            table.cols, 1, 1, table.cols, answers.data(), table.cols);
   }
   return answers;
 }

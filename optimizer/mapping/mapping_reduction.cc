@@ -284,11 +284,13 @@ void MappingReduction::Fix(int node, int choice) {
     for (int share = 0; share < NumShares(); ++share) {
       const auto& answers = ChoicesOf(other, share);
       if (answers.empty()) continue;
-      const TablePointer table = Towards(c, node, share);
+      const CostTable& table = Us(c, share);
       // The full machine contains every share, and comes first.
+      const auto fixed = static_cast<int>(place);
       for (size_t n = 0; n < answers.size(); ++n) {
+        const int at = OwnBegin(other, share) + static_cast<int>(n);
         AddUs(other, answers[n],
-              table->at(OwnBegin(other, share) + static_cast<int>(n), static_cast<int>(place)));
+              composites_[c].b == node ? table.at(at, fixed) : table.at(fixed, at));
       }
     }
     folds_.push_back({-1, -1, c});
@@ -300,6 +302,14 @@ void MappingReduction::Fix(int node, int choice) {
   folds_.push_back({node, -1, -1});
   fixed_.emplace_back(node, choice);
   nodes_[node].gone = true;
+}
+
+void MappingReduction::MakeTables() const {
+  for (const std::vector<int>& composites : live_) {
+    for (int c : composites) {
+      for (int share = 0; share < NumShares(); ++share) Us(c, share);
+    }
+  }
 }
 
 std::vector<int> MappingReduction::Core() const {

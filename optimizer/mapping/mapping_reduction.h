@@ -37,6 +37,8 @@ class MappingReduction {
   void KeepToWhole(int node);
   // Fixes a node to a choice on the full machine.
   void Fix(int node, int choice);
+  // Makes the tables of what is left now, for all copies.
+  void MakeTables() const;
   // The table over the terminals. REQUIRES: reduced, and Core() is empty.
   CostTable Table() const;
   // A choice for every node, given those of the terminals. REQUIRES: as above.

@@ -14,6 +14,7 @@ namespace isomer {
 namespace {
 
 constexpr int kColumns = 64;  // per block: four registers of 16
+constexpr int kLanes = 16;
 
 }  // namespace
 
@@ -46,6 +47,26 @@ ISOMER_WIDE void MinPlus(const float* left, int left_stride, const float* middle
       const float* row = right + static_cast<long>(k) * right_stride + c;
       for (int i = 0; i < rest; ++i) to[i] = std::min(to[i], base + row[i]);
     }
+  }
+}
+
+// Minima of every 16th sum stay in a register.
+ISOMER_WIDE void MinOfSums(const float* table, int stride, const float* added, int rows, int inner,
+                           float* out) {
+  for (int r = 0; r < rows; ++r) {
+    const float* row = table + static_cast<long>(r) * stride;
+    float least = out[r];
+    int k = 0;
+    if (inner >= kLanes) {
+      float lanes[kLanes];
+      for (float& lane : lanes) lane = least;
+      for (; k + kLanes <= inner; k += kLanes) {
+        for (int i = 0; i < kLanes; ++i) lanes[i] = std::min(lanes[i], row[k + i] + added[k + i]);
+      }
+      for (float lane : lanes) least = std::min(least, lane);
+    }
+    for (; k < inner; ++k) least = std::min(least, row[k] + added[k]);
+    out[r] = least;
   }
 }
 

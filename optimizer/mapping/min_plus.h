@@ -9,6 +9,9 @@ namespace isomer {
 void MinPlus(const float* left, int left_stride, const float* middle, const float* right,
              int right_stride, int rows, int inner, int cols, float* out, int out_stride);
 
+// out[r] = min(out[r], min over k < inner of table[r][k] + added[k]).
+void MinOfSums(const float* table, int stride, const float* added, int rows, int inner, float* out);
+
 }  // namespace isomer
 
 #endif  // ISOMER_OPTIMIZER_MAPPING_MIN_PLUS_H_

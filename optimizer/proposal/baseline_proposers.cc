@@ -72,13 +72,11 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   ISOMER_RETURN_IF_ERROR(made.status());
   context->SetOptions(&made->plan);
   config.SetOptions(&made->plan);
+  if (!options.grid->overlaps_gradients) made->plan.update.bucket_bytes = UpdateOptions::kOneBucket;
   context->baselines.misfit = made->misfit;
   if (options.plan == kGrid) {
-    context->tables.set_options(context->BaseOptions());
-    ISOMER_ASSIGN_OR_RETURN(
-        const std::vector<ConfigEstimate> estimates,
-        EnumerateGrids(context->model.graph, GridOptionsOf(*context, context->devices),
-                       context->cost.machine().memory_bytes(), &context->tables));
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
+                            GridsOf(context, context->devices));
     if (!estimates.empty()) context->baselines.first_choice = estimates[0];
   }
   ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],

@@ -20,23 +20,11 @@ int64_t DevicesUsed(const Plan& plan) {
   return used;
 }
 
-// A digest of all of a plan that its prediction can depend on.
-uint64_t WhatRuns(Plan* plan) {
-  Model model = std::exchange(plan->model, Model());
-  std::vector<DerivationStep> steps = std::exchange(plan->steps, {});
-  plan->predicted_step_us = 0;
-  plan->predicted_peak_bytes = 0;
-  const uint64_t digest = SealOf(*plan);
-  plan->model = std::move(model);
-  plan->steps = std::move(steps);
-  return digest;
-}
-
 }  // namespace
 
 Contest::~Contest() {
   for (const Entrant& entrant : entrants_) {
-    if (entrant.simulation.valid()) entrant.simulation.wait();
+    if (entrant.known.simulation.valid()) entrant.known.simulation.wait();
   }
   for (const Prefetched& prefetched : prefetched_) prefetched.simulation.wait();
 }
@@ -51,8 +39,13 @@ void Contest::Prefetch(Plan plan) {
   Prefetched& prefetched = prefetched_.emplace_back();
   prefetched.what_runs = WhatRuns(&plan);
   prefetched.plan = std::move(plan);
-  prefetched.simulation = memo_->FindOrBegin(
+  const PredictionMemo::Known known = memo_->FindOrBegin(
       prefetched.what_runs, [&] { return Begin(std::launch::async, &prefetched.plan); });
+  if (known.step.has_value()) {
+    prefetched_.pop_back();
+  } else {
+    prefetched.simulation = known.simulation;
+  }
 }
 
 void Contest::ForgetPrefetched() {
@@ -83,7 +76,7 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   // Beside the caller, which may have to wait for it.
   int busy = 1;
   for (size_t i = judged_; i + 1 < entrants_.size(); ++i) {
-    const auto& simulation = entrants_[i].simulation;
+    const auto& simulation = entrants_[i].known.simulation;
     if (!simulation.valid()) continue;
     if (busy + 1 > threads_) simulation.wait();
     busy += simulation.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
@@ -93,7 +86,11 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   const auto begin = [&] {
     return Begin(beside ? std::launch::async : std::launch::deferred, &entrant.plan);
   };
-  entrant.simulation = memo_ == nullptr || is_large ? begin() : memo_->FindOrBegin(what, begin);
+  if (memo_ != nullptr) {
+    entrant.known = memo_->FindOrBegin(what, begin);
+  } else {
+    entrant.known.simulation = begin();
+  }
   // Nor are they kept until they are asked for.
   if (is_large) PredictionOf(number).IgnoreError();
   return number;
@@ -109,45 +106,51 @@ void Contest::Judge(Entrant* entrant) {
     entrant->prediction = entrants_[entrant->same].prediction;
     return;
   }
-  const PredictionMemo::Future future = std::move(entrant->simulation);
-  const absl::StatusOr<Simulation>& simulation = future.get();
-  Plan plan = std::exchange(entrant->plan, Plan());
-  if (absl::IsResourceExhausted(simulation.status())) {
-    entrant->prediction = kNotSimulated;
-    return;
+  const PredictionMemo::Known known = std::exchange(entrant->known, {});
+  SimulatedStep step;
+  const Simulation* simulation = nullptr;
+  if (known.step.has_value()) {
+    step = *known.step;
+  } else {
+    const absl::StatusOr<Simulation>& made = known.simulation.get();
+    if (absl::IsResourceExhausted(made.status())) {
+      entrant->prediction = kNotSimulated;
+      return;
+    }
+    if (!made.ok()) {
+      entrant->prediction = made.status();
+      return;
+    }
+    step = StepOf(*made);
+    simulation = &*made;
+    if (memo_ != nullptr) memo_->Keep(entrant->what_runs, step);
   }
-  if (!simulation.ok()) {
-    entrant->prediction = simulation.status();
-    return;
-  }
-  entrant->prediction = Prediction{simulation->step_us, simulation->peak_bytes};
-  plan.predicted_step_us = simulation->step_us;
-  plan.predicted_peak_bytes = simulation->peak_bytes;
+  Plan plan = std::exchange(entrant->plan, Plan());  // no longer simulated
+  entrant->compute_us = step.compute_us;
+  entrant->prediction = Prediction{step.step_us, step.peak_bytes};
+  plan.predicted_step_us = step.step_us;
+  plan.predicted_peak_bytes = step.peak_bytes;
   if (entrant->takes_part) {
-    TakePart(std::move(plan), *simulation, std::move(entrant->origin), entrant->by);
+    TakePart(std::move(plan), step, simulation, std::move(entrant->origin), entrant->by);
   }
-  if (memo_ != nullptr && simulation->tasks.size() > policy_.many_tasks)
-    memo_->Forget(entrant->what_runs);
 }
 
-void Contest::Contend(const Plan& plan, const Simulation& simulation, const std::string& origin) {
+void Contest::Contend(const Plan& plan, const SimulatedStep& now, const std::string& origin) {
   auto behind = contenders_.begin();
-  while (behind != contenders_.end() && behind->step_us < simulation.step_us) ++behind;
-  if (behind != contenders_.end() && behind->step_us == simulation.step_us) return;
-  const int32_t tasks = simulation.tasks.size();
-  const int64_t most = tasks > policy_.many_tasks  ? 1
-                       : tasks > policy_.few_tasks ? policy_.contenders
-                                                   : policy_.small_contenders;
+  while (behind != contenders_.end() && behind->step_us < now.step_us) ++behind;
+  if (behind != contenders_.end() && behind->step_us == now.step_us) return;
+  const int64_t most = now.tasks > policy_.many_tasks  ? 1
+                       : now.tasks > policy_.few_tasks ? policy_.contenders
+                                                       : policy_.small_contenders;
   if (behind - contenders_.begin() >= most) return;
-  contenders_.insert(behind,
-                     Contender{plan, origin, simulation.step_us, simulation.exposed_tail_us});
+  contenders_.insert(behind, Contender{plan, origin, now.step_us, now.exposed_tail_us});
   if (contenders_.size() > static_cast<size_t>(most)) contenders_.resize(most);
 }
 
-void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
-                       std::optional<std::string> by) {
+void Contest::TakePart(Plan plan, const SimulatedStep& now, const Simulation* simulation,
+                       std::string origin, std::optional<std::string> by) {
   const Prediction prediction = {now.step_us, now.peak_bytes};
-  if (now.tasks.size() > policy_.slow_tasks) slow_us_ = std::min(slow_us_, now.step_us);
+  if (now.tasks > policy_.slow_tasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
   if (fits) {
     Contend(plan, now, origin);
@@ -156,7 +159,7 @@ void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
   }
   const bool fastest = empty() || now.step_us < fastest_us_;
   const bool better =
-      empty() || Rank(prediction) < Rank({best_->simulation.step_us, best_->simulation.peak_bytes});
+      empty() || Rank(prediction) < Rank({best_->step.step_us, best_->step.peak_bytes});
   if (fastest) {
     fastest_us_ = now.step_us;
     fastest_.reset();
@@ -172,15 +175,17 @@ void Contest::TakePart(Plan plan, const Simulation& now, std::string origin,
     const bool improves = fits && this->fits();
     ledger_.CountBest(by, improves ? std::optional(step_us()) : std::nullopt, now.step_us);
   }
-  if (better) best_ = Entry{std::move(plan), now, std::move(origin), fits};
+  if (!better) return;
+  best_ = Entry{std::move(plan), now, {}, std::move(origin), fits};
+  if (simulation != nullptr) best_->simulation = *simulation;
 }
 
 bool Contest::BestIsSlow() const {
-  return best_.has_value() && best_->simulation.tasks.size() > policy_.slow_tasks;
+  return best_.has_value() && best_->step.tasks > policy_.slow_tasks;
 }
 
 double Contest::near_best_us() const {
-  return best_.has_value() ? policy_.near_best * best_->simulation.step_us : 0;
+  return best_.has_value() ? policy_.near_best * best_->step.step_us : 0;
 }
 
 double Contest::UsOn(int64_t most, int64_t fewer) const {
@@ -192,7 +197,7 @@ double Contest::UsOn(int64_t most, int64_t fewer) const {
 }
 
 double Contest::step_us() const {
-  return fits() ? best_->simulation.step_us : std::numeric_limits<double>::infinity();
+  return fits() ? best_->step.step_us : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace isomer

@@ -49,7 +49,8 @@ class Contest {
  public:
   struct Entry {
     Plan plan;
-    Simulation simulation;
+    SimulatedStep step;
+    std::optional<Simulation> simulation;  // absent: another contest made it
     std::string origin;
     bool fits = false;
   };
@@ -66,6 +67,11 @@ class Contest {
   // threads. `takes_part` false: it is predicted only.
   int Enter(Plan plan, std::string origin, bool takes_part = true);
   absl::StatusOr<Prediction> PredictionOf(int entry);
+  // As in Simulation. REQUIRES: PredictionOf(entry) is one of a simulation.
+  double ComputeUsOf(int entry) const {
+    const int same = entrants_[entry].same;
+    return entrants_[same >= 0 ? same : entry].compute_us;
+  }
   // Both at once.
   absl::StatusOr<Prediction> Consider(Plan plan, std::string origin) {
     return PredictionOf(Enter(std::move(plan), std::move(origin)));
@@ -122,8 +128,9 @@ class Contest {
     std::optional<std::string> by = {};
     uint64_t what_runs = 0;
     int same = -1;  // an earlier one that runs alike
-    PredictionMemo::Future simulation = {};
+    PredictionMemo::Known known = {};
     absl::StatusOr<Prediction> prediction = Prediction{};
+    double compute_us = 0;
   };
   struct Prefetched {
     Plan plan;
@@ -132,9 +139,10 @@ class Contest {
   };
   PredictionMemo::Future Begin(std::launch policy, Plan* plan) const;
   void Judge(Entrant* entrant);
-  void Contend(const Plan& plan, const Simulation& simulation, const std::string& origin);
-  void TakePart(Plan plan, const Simulation& simulation, std::string origin,
-                std::optional<std::string> by);
+  void Contend(const Plan& plan, const SimulatedStep& now, const std::string& origin);
+  // `simulation`: null if another contest made it.
+  void TakePart(Plan plan, const SimulatedStep& now, const Simulation* simulation,
+                std::string origin, std::optional<std::string> by);
   double near_best_us() const;
 
   const CostModel& cost_;

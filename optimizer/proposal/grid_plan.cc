@@ -32,7 +32,8 @@ std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> fla
 
 absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model& model,
                                         int64_t devices) {
-  const auto& [degrees, stages, chunks, micro_batch_size, recomputation, update] = request;
+  const auto& [degrees, stages, chunks, micro_batch_size, recomputation, update, overlaps] =
+      request;
   for (const auto& [flag, degree] :
        std::initializer_list<std::pair<const char*, int64_t>>{{"tensor", degrees.tensor},
                                                               {"context", degrees.context},

@@ -24,6 +24,9 @@ struct GridRequest {
   int64_t micro_batch_size = 0;
   RecomputeMode recomputation = RecomputeMode::kNone;
   std::optional<UpdateMethod> update = {};  // none: as the options say
+  // Gradients are synchronised during the backward pass, in buckets as the options say; else behind
+  // it, in one.
+  bool overlaps_gradients = true;
 };
 
 // The configuration on so many devices. Errors, of one line that names the flag: degrees that do

@@ -31,9 +31,7 @@ class GridSearch {
         memory_bytes_(tables->cost().machine().memory_bytes()) {}
 
   absl::Status Run() {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
-                            EnumerateGrids(graph_, options_.grids, memory_bytes_, &tables_));
-    for (const ConfigEstimate& estimate : estimates) {
+    for (const ConfigEstimate& estimate : options_.estimates) {
       if (mapped_ == policy_.mapped_grids || deadline_.Reached().has_value()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
@@ -215,6 +213,7 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
   const double before_us = context->contest.step_us();
   GridSearchOptions options;
   options.grids = GridOptionsOf(*context, on->devices);
+  ISOMER_ASSIGN_OR_RETURN(options.estimates, GridsOf(context, on->devices));
   options.restricted = context->restrictions.restrict_calls();
   options.plan = context->options.plan;
   if (SearchesStages(*context)) {
@@ -253,6 +252,16 @@ GridOptions GridOptionsOf(const SearchContext& context, int64_t devices) {
           .steps_between_flushes = options.steps_between_flushes,
           .may_recompute = options.training,
           .bound_stages = context.restrictions.stages()};
+}
+
+absl::StatusOr<std::vector<ConfigEstimate>> GridsOf(SearchContext* context, int64_t devices) {
+  const GridOptions options = GridOptionsOf(*context, devices);
+  context->tables.set_options(context->BaseOptions());
+  return context->shared.grids.Of(
+      {options.devices, options.update, options.choose_update, options.steps_between_flushes}, [&] {
+        return EnumerateGrids(context->model.graph, options, context->cost.machine().memory_bytes(),
+                              &context->tables);
+      });
 }
 
 constinit const Proposer kGrids = {"grids",

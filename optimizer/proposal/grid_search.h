@@ -28,8 +28,12 @@ extern const Proposer kGrids;
 // What a user asks of configurations on so many devices.
 GridOptions GridOptionsOf(const SearchContext& context, int64_t devices);
 
+// EnumerateGrids on so many devices, once in all runs that are parts of one.
+absl::StatusOr<std::vector<ConfigEstimate>> GridsOf(SearchContext* context, int64_t devices);
+
 struct GridSearchOptions {
   GridOptions grids;
+  std::vector<ConfigEstimate> estimates;  // of these, as EnumerateGrids sorts them
   std::string plan;  // only grids that are this baseline's (baselines.h), or ""
   // Maps a model onto the devices of a stage, or null: by hand only. `restricted`: calls are, so
   // that mappings by hand are none.

@@ -181,6 +181,7 @@ absl::Status ReadMegatron(Settings* s, LaunchSettings* launch) {
   }
   grid.update =
       s->IsOn("--use-distributed-optimizer") ? UpdateMethod::kSharded : UpdateMethod::kAllReduce;
+  grid.overlaps_gradients = s->IsOn("--overlap-grad-reduce");
   if (s->IsOn("--bf16")) launch->precision = DataType::kBFloat16;
   if (s->IsOn("--fp16")) launch->precision = DataType::kFloat16;
   grid.degrees.sequence_parallel = s->IsOn("--sequence-parallel") || grid.degrees.tensor == 1;

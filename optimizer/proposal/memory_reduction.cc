@@ -54,14 +54,18 @@ class MemoryReduction {
   }
 
  private:
-  // Plans may be large: there is one more of them only while it is looked at.
-  absl::StatusOr<Prediction> Consider(const Plan& plan, const UpdateOptions& way,
-                                      const std::vector<NodeId>& recomputed,
-                                      const std::string& origin) {
+  // Plans may be large: there is one more of them only while it is looked at. The entry.
+  int Enter(const Plan& plan, const UpdateOptions& way, const std::vector<NodeId>& recomputed,
+            const std::string& origin) {
     Plan changed = plan;
     changed.update = way;
     changed.recomputed = recomputed;
-    return contest_.Consider(std::move(changed), origin);
+    return contest_.Enter(std::move(changed), origin);
+  }
+  absl::StatusOr<Prediction> Consider(const Plan& plan, const UpdateOptions& way,
+                                      const std::vector<NodeId>& recomputed,
+                                      const std::string& origin) {
+    return contest_.PredictionOf(Enter(plan, way, recomputed, origin));
   }
 
   bool IsDone() const { return contest_.fits() || deadline_.Reached().has_value(); }
@@ -72,9 +76,9 @@ class MemoryReduction {
     for (int64_t n = 2; n <= policy_.most_micro_batches && !deadline_.Reached().has_value();
          n *= 2) {
       const double us = contest_.step_us();
-      const int64_t bytes = contest_.best().simulation.peak_bytes;
+      const int64_t bytes = contest_.best().step.peak_bytes;
       ISOMER_ASSIGN_OR_RETURN(const std::optional<double> step_us, Try({price, n}));
-      const bool is_smaller = contest_.best().simulation.peak_bytes < bytes;
+      const bool is_smaller = contest_.best().step.peak_bytes < bytes;
       if (!step_us.has_value()) break;
       if (contest_.fits() ? *step_us >= us : !is_smaller && n >= policy_.few_micro_batches) break;
     }
@@ -129,18 +133,37 @@ class MemoryReduction {
     ISOMER_RETURN_IF_ERROR(results.status());
     levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results),
                                     static_cast<int>(policy_.checkpointing_levels));
-    std::vector<UpdateOptions> hopeful;
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    // What is kept lies there for one micro-batch after the other, but for those in a pipeline.
+    const int64_t kept_at_once = NumGroupsOfDevices(plan) > 1 ? moments : 1;
+    effects_.clear();
+    for (const std::vector<NodeId>& level : levels_) {
+      Effect& effect = effects_.emplace_back();
+      for (NodeId id : level) {
+        const NodeResults& of_node = (*results)[id.value];
+        effect.us += of_node.us * static_cast<double>(moments);
+        effect.most_bytes += of_node.kept_bytes * kept_at_once;
+      }
+    }
+    struct Hopeful {
+      UpdateOptions way;
+      double compute_us;
+      int64_t peak_bytes;
+    };
+    std::vector<Hopeful> hopeful;
     for (const UpdateOptions& way : ways) {
       const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
       if (!fits && &way != &ways.back()) continue;
       if (deadline_.Reached().has_value()) break;
-      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(plan, way, {}, origin));
+      const int entry = Enter(plan, way, {}, origin);
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
       if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
-      hopeful.push_back(way);
+      hopeful.push_back({way, contest_.ComputeUsOf(entry), prediction.peak_bytes});
     }
-    for (const UpdateOptions& way : hopeful) {
+    for (const auto& [way, compute_us, peak_bytes] : hopeful) {
       if (deadline_.Reached().has_value()) break;
-      ISOMER_ASSIGN_OR_RETURN(const bool fits, Recompute(plan, way, origin));
+      ISOMER_ASSIGN_OR_RETURN(const bool fits,
+                              Recompute(plan, way, compute_us, peak_bytes, origin));
       if (fits) break;
     }
     return absl::OkStatus();
@@ -165,19 +188,25 @@ class MemoryReduction {
     return contest_.Consider(std::move(smallest), kFound).status();
   }
 
-  // As little as makes it fit; false if nothing does. REQUIRES: without, it does not fit.
-  absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way,
-                                 const std::string& origin) {
+  // As little as makes it fit; false if nothing does that is faster than what fits already. Without
+  // recomputation the devices compute for `compute_us` and need `peak_bytes`, more than they have.
+  absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way, double compute_us,
+                                 int64_t peak_bytes, const std::string& origin) {
+    // What computes for longer than a step that fits is none of these, nor what frees too little.
+    size_t most = 0, first = 0;
+    while (most < levels_.size() && compute_us + effects_[most].us < contest_.step_us()) ++most;
+    const int64_t wanted = peak_bytes - cost_.machine().memory_bytes();
+    while (first < most && effects_[first].most_bytes < wanted) ++first;
     // Of `levels_`: the least that is known to be enough, and the first that may be.
-    size_t enough = levels_.size(), first = 0;
+    size_t enough = most;
     while (first < enough) {
       // All of it, to begin with.
-      const size_t level = enough == levels_.size() ? enough - 1 : (first + enough) / 2;
+      const size_t level = enough == most ? enough - 1 : (first + enough) / 2;
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
                               Consider(plan, way, levels_[level], origin));
       if (contest_.Fits(prediction)) {
         enough = level;
-      } else if (enough == levels_.size()) {
+      } else if (enough == most) {
         return false;
       } else if (prediction.step_us >= contest_.step_us()) {
         break;  // more takes more time
@@ -185,7 +214,7 @@ class MemoryReduction {
         first = level + 1;
       }
     }
-    return enough < levels_.size();
+    return enough < most;
   }
 
   const CostModel& cost_;
@@ -195,6 +224,13 @@ class MemoryReduction {
   const FindSmallerPlan& find_;
   Contest& contest_;
   std::vector<std::vector<NodeId>> levels_;  // of the plan at hand
+  // Of each level on a device, on average: what it computes again in a step, and the most bytes
+  // that this can free.
+  struct Effect {
+    double us = 0;
+    int64_t most_bytes = 0;
+  };
+  std::vector<Effect> effects_;
 };
 
 // In micro-batches, with a price for memory, or both.

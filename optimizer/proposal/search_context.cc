@@ -28,8 +28,19 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
 
 }  // namespace
 
+GridMemo::Estimates GridMemo::Of(const Key& key, absl::FunctionRef<Estimates()> enumerate) {
+  Slot* slot;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    slot = &slots_[key];
+  }
+  const std::lock_guard<std::mutex> lock(slot->mutex);
+  if (!slot->estimates.has_value()) slot->estimates = enumerate();
+  return *slot->estimates;
+}
+
 SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const CostModel& cost,
-                             const OptimizeOptions& options, PredictionMemo* predictions)
+                             const OptimizeOptions& options, SharedMemos* shared)
     : model(model),
       cost(cost),
       options(options),
@@ -37,8 +48,8 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost, tables.options()),
-      predictions(*predictions),
-      contest(cost, ThreadsOf(options), predictions, options.policy),
+      shared(*shared),
+      contest(cost, ThreadsOf(options), &shared->predictions, options.policy),
       searches(model, options.search, options.policy, restrictions, deadline, &tables),
       arranges_weights(
           ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}

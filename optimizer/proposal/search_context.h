@@ -60,10 +60,41 @@ struct Baselines {
 // device that reads the result makes it from a copy of its own, or one makes it and sends it.
 extern const Proposer kArrangedWeights;
 
+// Estimates of grids (EnumerateGrids) on one model, by what runs that are parts of one may differ
+// in. Thread-safe.
+class GridMemo {
+ public:
+  struct Key {
+    int64_t devices;
+    UpdateMethod update;
+    bool choose_update;
+    int32_t steps_between_flushes;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  using Estimates = absl::StatusOr<std::vector<ConfigEstimate>>;
+
+  // Who asks first enumerates, and others wait.
+  Estimates Of(const Key& key, absl::FunctionRef<Estimates()> enumerate);
+
+ private:
+  struct Slot {
+    std::mutex mutex;
+    std::optional<Estimates> estimates;
+  };
+  std::mutex mutex_;
+  std::map<Key, Slot> slots_;
+};
+
+// What runs that are parts of one have in common.
+struct SharedMemos {
+  PredictionMemo predictions;
+  GridMemo grids;
+};
+
 struct SearchContext {
-  // All of these outlive this. `predictions`: of all runs that are parts of one.
+  // All of these outlive this.
   SearchContext(const Model& model, const RuleIndex& rules, const CostModel& cost,
-                const OptimizeOptions& options, PredictionMemo* predictions);
+                const OptimizeOptions& options, SharedMemos* shared);
   SearchContext(const SearchContext&) = delete;
 
   const SearchPolicy& policy() const { return options.policy; }
@@ -119,7 +150,7 @@ struct SearchContext {
   CostTables tables;
   MoveMemo moves;  // of all walks
   Restrictions restrictions;
-  PredictionMemo& predictions;
+  SharedMemos& shared;
   Contest contest;
   Baselines baselines;
   StrategySearch searches;

@@ -26,7 +26,7 @@ class UpdateChoice {
     // Copies: what takes part may replace them.
     std::vector<Contender> plans = contest_.contenders();
     if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
-    const double before_us = contest_.best().simulation.step_us;
+    const double before_us = contest_.best().step.step_us;
     // A weight that calls arrange is synchronised as a whole where they have copies, and else in
     // part by who arranges it: other methods are then best, so that each kind has its fastest.
     std::array<bool, 2> had_fastest = {};
@@ -52,7 +52,7 @@ class UpdateChoice {
   // A plan may gain what is done behind its gradients, or as much as the fastest, which took
   // `before_us` as it came.
   bool MayBecomeBest(const Contender& contender, double before_us) const {
-    const double now_us = contest_.best().simulation.step_us;
+    const double now_us = contest_.best().step.step_us;
     const double gain_us = std::max(contender.exposed_tail_us, before_us - now_us);
     return contender.step_us - gain_us < now_us;
   }
@@ -92,7 +92,8 @@ class UpdateChoice {
     if (moments > 1 && !is_fastest) return absl::OkStatus();
     if (moments > 1 || !is_fastest) ways.resize(1);
     ISOMER_RETURN_IF_ERROR(EndBuckets(contender, &ways));
-    if (ways.empty() || !is_fastest) return absl::OkStatus();
+    // Nor do sums wait for much there.
+    if (ways.empty() || !is_fastest || moments > 1) return absl::OkStatus();
     KeepPromising(&ways, 1);
     ways[0].update.eager_sums = !ways[0].update.eager_sums;
     return Predict(contender, &ways);

@@ -380,12 +380,11 @@ absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const Tensor
 
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
                                 const CostModel& cost) {
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered,
-                          LowerForSimulation(cost.machine(), result.plan));
   const Explanation explanation =
-      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+      Explain(cost, result.lowered.mapped.graph, result.lowered.schedule, result.simulation);
   Report report;
-  ISOMER_ASSIGN_OR_RETURN(report.text, ReportText(result, lowered, explanation, rules, cost));
+  ISOMER_ASSIGN_OR_RETURN(report.text,
+                          ReportText(result, result.lowered, explanation, rules, cost));
   report.json = ReportJson(result, explanation, rules, cost);
   return report;
 }

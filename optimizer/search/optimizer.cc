@@ -28,29 +28,44 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of a plan and its simulation: the closest prediction, and whether that fits. The plan is still
-// explained by that simulation, whose schedule is LowerForSimulation's.
-absl::Status PredictResult(const CostModel& cost, OptimizeResult* result) {
-  ISOMER_RETURN_IF_ERROR(PredictPlanClosely(cost, &result->plan).status());
-  result->fits = result->plan.predicted_peak_bytes <= cost.machine().memory_bytes();
+// Of a plan with its prediction: the closest one, and whether that fits. The plan is still
+// explained by its simulation, whose schedule is LowerForSimulation's. What is far too large is
+// that anyhow.
+absl::Status PredictResult(const CostModel& cost, const SearchPolicy& policy,
+                           PredictionMemo* predictions, OptimizeResult* result) {
+  const auto memory = static_cast<double>(cost.machine().memory_bytes());
+  Plan& plan = result->plan;
+  if (static_cast<double>(plan.predicted_peak_bytes) <= policy.far_too_large * memory) {
+    ISOMER_RETURN_IF_ERROR(predictions->PredictClosely(cost, &plan));
+  }
+  result->fits = static_cast<double>(plan.predicted_peak_bytes) <= memory;
   return absl::OkStatus();
 }
 
-// What pipeline the plan is, by its simulation.
-absl::Status FindPipeline(const CostModel& cost, OptimizeResult* result) {
-  const Plan& plan = result->plan;
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-  if (moments == 1) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
-  result->pipeline = SummaryOfPipeline(lowered.schedule, result->simulation);
+// Searches that were beside others may lack it, as these simulated the plan.
+absl::Status SimulateIfUnknown(const CostModel& cost, OptimizeResult* result) {
+  if (result->simulation.devices > 0) return absl::OkStatus();
+  Plan& plan = result->plan;
+  const double step_us = plan.predicted_step_us;
+  const int64_t peak_bytes = plan.predicted_peak_bytes;
+  ISOMER_ASSIGN_OR_RETURN(result->simulation, PredictPlan(cost, &plan));
+  plan.predicted_step_us = step_us;
+  plan.predicted_peak_bytes = peak_bytes;
+  return absl::OkStatus();
+}
+
+// What the simulation is of, and what pipeline that is.
+absl::Status LowerResult(const CostModel& cost, OptimizeResult* result) {
+  ISOMER_ASSIGN_OR_RETURN(result->lowered, LowerForSimulation(cost.machine(), result->plan));
+  result->pipeline = SummaryOfPipeline(result->lowered.schedule, result->simulation);
   return absl::OkStatus();
 }
 
 class Optimizer {
  public:
   Optimizer(const Model& model, const RuleIndex& rules, const CostModel& cost,
-            const OptimizeOptions& options, PredictionMemo* predictions)
-      : run_(model, rules, cost, options, predictions) {
+            const OptimizeOptions& options, SharedMemos* shared)
+      : run_(model, rules, cost, options, shared) {
     if (run_.Bounds()) run_.searches.KeepRewritten();
   }
 
@@ -59,7 +74,8 @@ class Optimizer {
     if (PlansBaselines()) StartBaselines();
     ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, Search());
     TakeBaselines(&result);
-    ISOMER_RETURN_IF_ERROR(FindPipeline(run_.cost, &result));
+    ISOMER_RETURN_IF_ERROR(SimulateIfUnknown(run_.cost, &result));
+    ISOMER_RETURN_IF_ERROR(LowerResult(run_.cost, &result));
     if (run_.options.plan == kGrid && run_.options.grid.has_value()) {
       CheckPipeline(*run_.options.grid, &result);
     }
@@ -77,7 +93,7 @@ class Optimizer {
   }
 
  private:
-  // Everything except the bound, and what pipeline the plan is.
+  // Everything except the bound, what the plan is lowered to, and perhaps its simulation.
   absl::StatusOr<OptimizeResult> Search() {
     ISOMER_ASSIGN_OR_RETURN(
         run_.restrictions,
@@ -118,7 +134,7 @@ class Optimizer {
             options.threads = 1;
             // A baseline that the model has not is none.
             absl::StatusOr<OptimizeResult> result =
-                Optimizer(run_.model, run_.tables.rules(), run_.cost, options, &run_.predictions)
+                Optimizer(run_.model, run_.tables.rules(), run_.cost, options, &run_.shared)
                     .Search();
             if (result.ok()) results[name] = *std::move(result);
           }
@@ -159,7 +175,7 @@ class Optimizer {
       if (run_.deadline.Reached().has_value()) break;
       OptimizeOptions options = OptionsForWhatIsLeft();
       options.devices = devices;
-      Optimizer part(run_.model, run_.tables.rules(), run_.cost, options, &run_.predictions);
+      Optimizer part(run_.model, run_.tables.rules(), run_.cost, options, &run_.shared);
       ISOMER_ASSIGN_OR_RETURN(OptimizeResult found, part.Search());
       found.baselines.clear();
       found.origin = kFound;
@@ -266,9 +282,10 @@ class Optimizer {
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    result->simulation = std::move(best.simulation);
+    if (best.simulation.has_value()) result->simulation = *std::move(best.simulation);
     result->origin = std::move(best.origin);
-    ISOMER_RETURN_IF_ERROR(PredictResult(run_.cost, result));
+    ISOMER_RETURN_IF_ERROR(
+        PredictResult(run_.cost, run_.policy(), &run_.shared.predictions, result));
     result->baselines = run_.baselines.predictions;
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
@@ -304,7 +321,7 @@ class Optimizer {
     algebra_first_options_ = OptionsForWhatIsLeft();
     algebra_first_options_.strategy = Strategy::kSequential;
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
-                                                 algebra_first_options_, &run_.predictions);
+                                                 algebra_first_options_, &run_.shared);
     // Those runs cover the unrewritten model, too.
     run_.leaves_model_as_it_is = true;
     result_of_algebra_first_ =
@@ -356,8 +373,9 @@ absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
   result.origin = kPriced;
   result.plan = std::move(plan);
   ISOMER_ASSIGN_OR_RETURN(result.simulation, PredictPlan(cost, &result.plan));
-  ISOMER_RETURN_IF_ERROR(PredictResult(cost, &result));
-  ISOMER_RETURN_IF_ERROR(FindPipeline(cost, &result));
+  PredictionMemo predictions;
+  ISOMER_RETURN_IF_ERROR(PredictResult(cost, result.policy, &predictions, &result));
+  ISOMER_RETURN_IF_ERROR(LowerResult(cost, &result));
   return result;
 }
 
@@ -366,9 +384,9 @@ absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rul
   const CanonicalModel canonical = Canonicalize(model, options.equal, [&](const std::string& name) {
     return AreAbout(options.constraints, name);
   });
-  PredictionMemo predictions;
+  SharedMemos shared;
   ISOMER_ASSIGN_OR_RETURN(OptimizeResult result,
-                          Optimizer(canonical.model, rules, cost, options, &predictions).Run());
+                          Optimizer(canonical.model, rules, cost, options, &shared).Run());
   result.plan = OverOriginal(std::move(result.plan), model, canonical);
   return result;
 }

@@ -31,7 +31,8 @@ inline constexpr char kPriced[] = "file";
 struct OptimizeResult {
   Plan plan;  // the fastest that fits; the one with least memory if none does
   bool fits = true;
-  Simulation simulation;  // of `plan`
+  LoweredPlan lowered;    // `plan`, as it is simulated (LowerForSimulation)
+  Simulation simulation;  // of `lowered`
   std::string origin;     // kFound, or the baseline that won
   std::map<std::string, Prediction> baselines;
   std::optional<PipelineSummary> pipeline;  // of `plan`

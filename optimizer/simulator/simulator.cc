@@ -139,9 +139,6 @@ bool IsRegular(const Machine& machine) {
 
 }  // namespace
 
-namespace {
-
-// Devices that share calls, directly or not: the stages of a pipeline.
 int64_t NumGroupsOfDevices(const Plan& plan) {
   std::vector<std::pair<int64_t, int64_t>> spans;
   for (int id = 0; id < plan.graph.num_nodes(); ++id) {
@@ -156,6 +153,8 @@ int64_t NumGroupsOfDevices(const Plan& plan) {
   }
   return groups;
 }
+
+namespace {
 
 // Simulation::period, or 0: all micro-batches are simulated.
 int64_t PeriodOf(const Plan& plan, int64_t moments) {

@@ -93,6 +93,9 @@ inline constexpr int64_t kMostDevices = 8, kMostOwners = 16;
 absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
                                                int64_t most_devices = kMostDevices);
 
+// Groups of devices that share no call, directly or not: the stages of a pipeline.
+int64_t NumGroupsOfDevices(const Plan& plan);
+
 // Lowers the plan by LowerForSimulation, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
 

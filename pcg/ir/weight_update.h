@@ -113,6 +113,9 @@ struct UpdateOptions {
   // a device, as PyTorch does (Li et al., "PyTorch Distributed", 2020), and their weights updated
   // together; so are weights that need no synchronisation. 0: each by itself.
   int64_t bucket_bytes = int64_t{25} << 20;
+  // More than any device has: all are synchronised when the last is ready, behind the backward
+  // pass.
+  static constexpr int64_t kOneBucket = int64_t{1} << 50;
   // If there are any, buckets end behind the gradients of these weights, by name, whatever bytes
   // they have.
   std::set<std::string> bucket_ends = {};

@@ -307,9 +307,18 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
   return classes;
 }
 
-// Absent if micro-batches that should stand for others are not like them.
+absl::Status CheckShards(const Plan& plan, int64_t shards, int64_t limit) {
+  if (shards <= limit) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a schedule of ", shards, " shards on ",
+                                                   plan.num_devices,
+                                                   " devices, of which too few are alike"));
+}
+
+// `shards`: of all devices of `classes` in `made` micro-batches; those of devices that are kept may
+// not exceed `limit`. Absent if micro-batches that should stand for others are not like them.
 absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
-                                                        int64_t made) {
+                                                        int64_t made, int64_t shards,
+                                                        int64_t limit) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
     return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
@@ -345,6 +354,8 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   schedule.options = ScheduleOptionsOf(plan);
   schedule.shards.clear();
   KeepOneOfSymmetricDevices(classes, &schedule);
+  ISOMER_RETURN_IF_ERROR(
+      CheckShards(plan, shards / classes.plan.num_devices * schedule.num_represented(), limit));
   if (schedule.num_moments != made &&
       !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(made),
                           &schedule)) {
@@ -372,23 +383,20 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
   const auto made_of = [&](int64_t represented) {
     return represented < moments ? std::min(moments, made) : moments;
   };
-  const auto check = [&](const Plan& lowered, int64_t represented) {
-    const int64_t shards = ShardsOf(lowered, made_of(represented), represented);
-    if (shards <= limit) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat("a schedule of ", shards, " shards on ",
-                                                     plan.num_devices,
-                                                     " devices, of which too few are alike"));
-  };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     std::optional<FoundClasses> found =
         FindClasses(plan, wholes, most_shards, moments, represented, made_of(represented));
     if (!found.has_value()) continue;
-    ISOMER_RETURN_IF_ERROR(check(found->classes.plan, represented));
-    ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
-                            LowerClasses(plan, std::move(found->classes), made_of(represented)));
+    const Plan& few = found->classes.plan;
+    const int64_t shards = ShardsOf(few, made_of(represented), represented);
+    // What is lowered, before micro-batches are repeated on those devices that are kept.
+    ISOMER_RETURN_IF_ERROR(CheckShards(plan, ShardsOf(few, represented, represented), limit));
+    ISOMER_ASSIGN_OR_RETURN(
+        std::optional<LoweredPlan> lowered,
+        LowerClasses(plan, std::move(found->classes), made_of(represented), shards, limit));
     if (lowered.has_value()) return *std::move(lowered);
   }
-  ISOMER_RETURN_IF_ERROR(check(plan, moments));
+  ISOMER_RETURN_IF_ERROR(CheckShards(plan, ShardsOf(plan, moments, moments), limit));
   return LowerPlan(plan);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/search_context.h"
 #include "optimizer/search/optimizer.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
@@ -117,11 +118,49 @@ TEST(PredictionMemoTest, BeginsEachSimulationOnce) {
     promise.set_value(simulation);
     return promise.get_future();
   };
-  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
-  EXPECT_EQ(memo.FindOrBegin(8, begin).get()->step_us, 2);
-  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 1);
+  const auto step_us = [&](uint64_t what_runs) {
+    const PredictionMemo::Known known = memo.FindOrBegin(what_runs, begin);
+    return known.step.has_value() ? known.step->step_us : known.simulation.get()->step_us;
+  };
+  EXPECT_EQ(step_us(7), 1);
+  EXPECT_EQ(step_us(8), 2);
+  EXPECT_EQ(step_us(7), 1);
   memo.Forget(7);
-  EXPECT_EQ(memo.FindOrBegin(7, begin).get()->step_us, 3);
+  EXPECT_EQ(step_us(7), 3);
+  // What was judged is known without its tasks, and not forgotten with what nobody asked for.
+  memo.Keep(7, {.step_us = 9});
+  EXPECT_FALSE(memo.FindOrBegin(7, begin).simulation.valid());
+  memo.Forget(7);
+  EXPECT_EQ(step_us(7), 9);
+  EXPECT_EQ(begun, 3);
+}
+
+// The second contest's best is one that the first simulated: it has its step, and no simulation.
+TEST_F(ContestTest, WhatAnotherContestPredictedIsNotSimulatedAgain) {
+  PredictionMemo memo;
+  Contest first(cost_, 1, &memo), second(cost_, 1, &memo);
+  const Prediction prediction = first.Consider(PlanOf(1 << 20), "first").value();
+  EXPECT_TRUE(first.best().simulation.has_value());
+  EXPECT_EQ(second.Consider(PlanOf(1 << 20), "second").value(), prediction);
+  EXPECT_FALSE(second.best().simulation.has_value());
+  EXPECT_EQ(second.best().step.step_us, prediction.step_us);
+  EXPECT_EQ(second.best().plan.predicted_step_us, prediction.step_us);
+  EXPECT_EQ(second.step_us(), first.step_us());
+  EXPECT_EQ(second.contenders().size(), first.contenders().size());
+  EXPECT_EQ(second.ComputeUsOf(0), first.ComputeUsOf(0));
+}
+
+TEST(GridMemo, EnumeratesOnceForEachKey) {
+  GridMemo memo;
+  int begun = 0;
+  const auto enumerate = [&begun] {
+    return std::vector<ConfigEstimate>(static_cast<size_t>(++begun));
+  };
+  const GridMemo::Key key = {64, UpdateMethod::kAllReduce, true, 1};
+  EXPECT_EQ(memo.Of(key, enumerate)->size(), 1u);
+  EXPECT_EQ(memo.Of({64, UpdateMethod::kShardedWeights, false, 1}, enumerate)->size(), 2u);
+  EXPECT_EQ(memo.Of({32, UpdateMethod::kAllReduce, true, 1}, enumerate)->size(), 3u);
+  EXPECT_EQ(memo.Of(key, enumerate)->size(), 1u);
 }
 
 TEST_F(ContestTest, APlanThatCannotBeLoweredIsAnErrorOfItsOwn) {

@@ -40,6 +40,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py \
   EXPECT_EQ(launch->grid.micro_batch_size, 1);
   EXPECT_EQ(launch->grid.recomputation, RecomputeMode::kSelective);
   EXPECT_EQ(launch->grid.update, UpdateMethod::kSharded);
+  EXPECT_FALSE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->global_batch_size, 64);
   EXPECT_EQ(launch->precision, DataType::kBFloat16);
   EXPECT_THAT(launch->ignored, ElementsAre("--data-path", "--lr", "--nproc_per_node"));
@@ -48,11 +49,13 @@ torchrun --nproc_per_node 8 pretrain_gpt.py \
 // As scripts have them: words of a shell array.
 TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
   const auto launch = ParseLaunchSettings(
-      "MODEL=(\n  --context-parallel-size 4\n  --expert-model-parallel-size \"2\"\n  --fp16\n)\n",
+      "MODEL=(\n  --context-parallel-size 4\n  --expert-model-parallel-size \"2\"\n  --fp16\n"
+      "  --overlap-grad-reduce\n)\n",
       "my.txt");
   ASSERT_TRUE(launch.ok()) << launch.status();
   EXPECT_EQ(launch->grid.degrees, (GridDegrees{.context = 4, .expert = 2}));
   EXPECT_EQ(launch->grid.update, UpdateMethod::kAllReduce);
+  EXPECT_TRUE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->precision, DataType::kFloat16);
   EXPECT_TRUE(launch->ignored.empty());
 }
