@@ -81,11 +81,6 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
                                                    " micro-batches: there are 1 to ",
                                                    kMostMicroBatches, " (--micro_batch_size)"));
   }
-  if (chunks > 1 && config.micro_batches % stages != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--pipeline=", stages, "x", chunks, ": the ",
-                                                   config.micro_batches,
-                                                   " micro-batches are no multiple of the stages"));
-  }
   if ((config.micro_batches > 1 || stages > 1) && MixesSamples(model.graph)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--plan=grid: ", model.name, " needs all samples at once, and has no micro-batches"));
@@ -114,9 +109,14 @@ absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
 
 std::string PipelineSummary::ToString() const {
   std::string text = absl::StrFormat("%d stages, %d micro-batches", stages, micro_batches);
-  absl::StrAppend(&text, !ordered     ? " that depend on each other: in no order"
-                         : chunks > 1 ? absl::StrFormat(" (1F1B, %d chunks a stage)", chunks)
-                                      : " (1F1B)");
+  if (!ordered) {
+    absl::StrAppend(&text, " that depend on each other: in no order");
+  } else if (chunks == 1) {
+    absl::StrAppend(&text, " (1F1B)");
+  } else {
+    absl::StrAppend(&text, " (1F1B, ", chunks, " chunks a stage",
+                    round == stages ? "" : absl::StrCat(", rounds of up to ", round), ")");
+  }
   if (steps > 1) {
     absl::StrAppendFormat(&text, ", drained after %d steps (2BW: gradients are a step late)",
                           steps);
@@ -132,16 +132,15 @@ std::optional<PipelineSummary> SummaryOfPipeline(const Schedule& schedule,
                                                  const Simulation& simulation) {
   if (schedule.num_moments == 1) return std::nullopt;
   PipelineSummary summary;
-  const PipelineStages stages = StagesOf(schedule);
-  summary.stages = stages.num_stages;
-  summary.chunks = stages.num_chunks;
-  summary.steps = schedule.num_steps();
-  summary.micro_batches = simulation.micro_batches;
+  PipelineShape shape = ShapeOf(schedule, StagesOf(schedule));
+  shape.num_moments = simulation.micro_batches;
+  summary.stages = shape.num_stages;
+  summary.chunks = shape.num_chunks;
+  summary.steps = shape.num_steps;
+  summary.micro_batches = shape.num_moments;
+  summary.round = shape.LargestRound();
   summary.ordered = !MixesMicroBatches(schedule);
-  summary.bubble_share =
-      static_cast<double>(summary.stages - 1) /
-      static_cast<double>(summary.chunks * summary.steps * summary.micro_batches + summary.stages -
-                          1);
+  summary.bubble_share = shape.IdleShare();
   double busy_us = 0;
   for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
     if (IsCommunication(schedule.tasks[t].kind)) continue;

@@ -30,8 +30,7 @@ struct GridRequest {
 };
 
 // The configuration on so many devices. Errors, of one line that names the flag: degrees that do
-// not divide the devices, a batch that is not cut so, chunks without as many micro-batches as
-// stages or a multiple, a model that needs all samples at once.
+// not divide the devices, a batch that is not cut so, a model that needs all samples at once.
 absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model& model,
                                         int64_t devices);
 
@@ -46,13 +45,12 @@ absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
 // What a simulated schedule is as a pipeline; absent if it has no micro-batches.
 struct PipelineSummary {
   int64_t stages = 1, micro_batches = 1;
-  int64_t chunks = 1;   // of each stage; more than 1: interleaved
-  int64_t steps = 1;    // between two flushes (pcg/schedule/order/weight_versions.h)
-  bool ordered = true;  // else micro-batches mix
-  // (S - 1) / (v u n + S - 1), of v chunks and u steps: of the time, with equal stages and free
-  // transfers.
-  double bubble_share = 0;
-  double idle_share = 0;  // of the devices' time, simulated: no task that computes runs
+  int64_t chunks = 1;       // of each stage; more than 1: interleaved
+  int64_t round = 1;        // micro-batches that take turns in chunks, at most (PipelineShape)
+  int64_t steps = 1;        // between two flushes (pcg/schedule/order/weight_versions.h)
+  bool ordered = true;      // else micro-batches mix
+  double bubble_share = 0;  // PipelineShape::IdleShare
+  double idle_share = 0;    // of the devices' time, simulated: no task that computes runs
 
   std::string ToString() const;
 };

@@ -153,7 +153,7 @@ class Enumerator {
       }
       const MappedEstimate estimate = SharedOut(mapped->estimate, of_share, data / degrees.expert);
       for (int64_t chunks = 1; chunks <= options_.policy.grid_chunks; ++chunks) {
-        const bool may_interleave = stages > 1 && n % stages == 0 && options_.bound_stages.empty();
+        const bool may_interleave = stages > 1 && options_.bound_stages.empty();
         if (chunks > 1 && !may_interleave) break;
         if (stages * chunks > static_cast<int64_t>(estimate.calls.size())) break;
         const ParallelConfig config = {.devices = options_.devices,
@@ -233,11 +233,8 @@ class Enumerator {
   void AddEstimate(const ParallelConfig& config, const MappedEstimate& estimate,
                    const std::vector<int>& cut) {
     // 1F1B of two versions of weights has no more than a step's micro-batches under way.
-    const int64_t stages = config.stages, chunks = config.chunks;
-    if (config.steps_between_flushes > 1 && chunks > 1 &&
-        2 * (stages - 1) + (chunks - 1) * stages > config.micro_batches * chunks) {
-      return;
-    }
+    const int64_t of_step = config.micro_batches * config.chunks;
+    if (config.steps_between_flushes > 1 && config.Shape().MostInFlight(0) > of_step) return;
     const auto mode = static_cast<size_t>(config.recomputation);
     estimates_.push_back(
         EstimateGrid(config, options_, tables_.cost(), base_, kept_[mode], estimate, cut));
@@ -302,15 +299,14 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
   double sum = 0, slowest = 0, synchronisation = 0;
   const auto n = static_cast<double>(config.micro_batches);
   const int64_t v = config.chunks;
+  const PipelineShape shape = config.Shape();
   for (int64_t s = 0; s < config.stages; ++s) {
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
     slowest = std::max(slowest, stage.us / n);
     synchronisation = std::max(synchronisation, ExposedUs(config, options, stage));
     // Of chunks.
-    const int64_t in_flight = std::min(
-        v == 1 ? config.stages - s : 2 * (config.stages - s - 1) + (v - 1) * config.stages + 1,
-        config.micro_batches * v);
+    const int64_t in_flight = shape.MostInFlight(s);
     const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
     result.peak_bytes = std::max(result.peak_bytes, bytes);
   }
@@ -322,11 +318,20 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     slowest = std::max(slowest, of_borders / static_cast<double>(config.stages));
     synchronisation += of_borders;
   }
-  result.step_us =
-      n * slowest +
-      std::max(0.0, sum - slowest) / static_cast<double>(v * config.steps_between_flushes) +
-      synchronisation;
+  const double filling = std::max(0.0, sum - slowest);
+  const auto steps = static_cast<double>(config.steps_between_flushes), all = n * steps;
+  // The slowest stage works on all, or waits for the first, which are on their way through all.
+  const double one_by_one = all * slowest + filling / static_cast<double>(v);
+  const double through = slowest + filling + (all - 1) * slowest / static_cast<double>(v);
+  result.step_us = std::max(one_by_one, through) / steps + synchronisation;
   return result;
+}
+
+PipelineShape ParallelConfig::Shape() const {
+  return {.num_stages = stages,
+          .num_moments = micro_batches,
+          .num_chunks = chunks,
+          .num_steps = steps_between_flushes};
 }
 
 bool ParallelConfig::MapsLike(const ParallelConfig& other) const {

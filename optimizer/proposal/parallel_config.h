@@ -8,14 +8,16 @@
 // tensor degree up to a node, and of mixtures every expert degree: the calls' times and memory
 // hardly depend on more).
 //
-//   step    = n max t_s + (sum over stages of t_s - max t_s) / (v u) + what the backward pass of
-//             the last micro-batch leaves of the synchronisation + the latencies of messages while
-//             the pipeline fills,
+//   step    = n max t_s + (sum over stages of t_s - max t_s) / (v u) (of fewer micro-batches than
+//             stages, the first through all chunks and 1 / v of the slowest for each of the others,
+//             if that is more) + what the backward pass of the last micro-batch leaves of the
+//             synchronisation + the latencies of messages while the pipeline fills,
 //             t_s: a micro-batch on stage s, forward and backward (1F1B,
 //             pcg/schedule/order/pipeline.h); v: chunks of the model on each stage; u: steps
 //             between flushes
 //   memory  = weights, of two versions if u > 1, gradients, optimizer state; and what is kept, made
-//             or received, of the min(S - s, n) micro-batches that stage s works on at a time
+//             or received, of the micro-batches that stage s works on at a time: min(S - s, n), of
+//             more chunks PipelineShape::MostInFlight
 //
 // A configuration also says how the copies of weights are kept equal (ZeRO, pcg/ir/weight_update.h)
 // and whether results are computed again in the backward pass rather than kept (segments.h): with
@@ -36,6 +38,7 @@
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/stages.h"
 #include "pcg/ir/plan.h"
+#include "pcg/schedule/order/pipeline.h"
 
 namespace isomer {
 
@@ -51,6 +54,7 @@ struct ParallelConfig {
   int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }
   int64_t data_degree() const { return stage_devices() / (degrees.tensor * degrees.context); }
+  PipelineShape Shape() const;
   // Whether the calls go to the same devices at the same moments.
   bool MapsLike(const ParallelConfig& other) const;
   // What a configuration says of a plan beyond where its calls run.

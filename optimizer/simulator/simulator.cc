@@ -9,6 +9,7 @@
 #include "optimizer/cost/workspace.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
+#include "pcg/schedule/order/pipeline.h"
 #include "pcg/schedule/program/program.h"
 #include "pcg/schedule/symmetry/class_schedule.h"
 #include "pcg/support/status_macros.h"
@@ -156,17 +157,40 @@ int64_t NumGroupsOfDevices(const Plan& plan) {
 
 namespace {
 
+// Whether micro-batches come back to devices before those they come from: in an interleaved
+// pipeline, if it is one.
+bool LeadsBack(const Plan& plan) {
+  const auto takes_turns = [&](NodeId id) {
+    const std::vector<int64_t>& moments = plan.views[id.value].moments;
+    return std::any_of(moments.begin(), moments.end(), [](int64_t count) { return count > 1; });
+  };
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const Node& node = plan.graph.node({id});
+    if (!takes_turns({id})) continue;
+    const int64_t last = LastDevice(plan.views[id], node.outputs[0]);
+    for (const TensorRef& input : node.inputs) {
+      if (takes_turns(input.node) && plan.views[input.node.value].start > last) return true;
+    }
+  }
+  return false;
+}
+
 // Simulation::period, or 0: all micro-batches are simulated.
 int64_t PeriodOf(const Plan& plan, int64_t moments) {
-  // The first and the last, and some that are alike.
-  constexpr int64_t kLeastPeriod = 4;
   // Two simulations, of one period and of two, must be less than one of all, and much less where
   // that would not take long.
   constexpr int64_t kLeastPeriods = 4, kManyPeriods = 8, kLongTasks = 300'000;
+  // Rounds of more micro-batches than stages hide messages, the first one not yet.
+  constexpr int64_t kLeastRounds = 2;
   const int64_t tasks = plan.graph.num_nodes() * moments;
   if (tasks <= kMostShards || plan.update.steps_between_flushes > 1) return 0;
-  const int64_t stages = NumGroupsOfDevices(plan);
-  const int64_t period = (kLeastPeriod + stages - 1) / stages * stages;
+  const PipelineShape shape = {.num_stages = NumGroupsOfDevices(plan), .num_moments = moments};
+  int64_t round = shape.num_stages, least = LeastMade(moments);
+  if (moments % shape.num_stages != 0 && LeadsBack(plan)) {
+    round = shape.LargestRound();
+    least = std::max(least, kLeastRounds * round);
+  }
+  const int64_t period = (least + round - 1) / round * round;
   return moments < (tasks > kLongTasks ? kLeastPeriods : kManyPeriods) * period ? 0 : period;
 }
 

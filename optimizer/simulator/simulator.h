@@ -61,9 +61,10 @@ struct Simulation {
   // Total time of the busiest device's tasks, by kind.
   double compute_us = 0, communication_us = 0;
   // Of many micro-batches fewer are simulated. Those in the middle are alike, and a pipeline of S
-  // stages repeats itself with each S of them: so from two simulations whose micro-batches differ
-  // by one `period` follows the step of all. `tasks` and `timeline` are those of the larger one;
-  // sums over tasks count those of the first `period` alike micro-batches Times() each.
+  // stages repeats itself with each S of them, or each round (pcg/schedule/order/pipeline.h): so
+  // from two simulations whose micro-batches differ by one `period` follows the step of all.
+  // `tasks` and `timeline` are those of the larger one; sums over tasks count those of the first
+  // `period` alike micro-batches Times() each.
   int64_t micro_batches = 1, simulated_micro_batches = 1;  // the same, or
   int64_t period = 0;
   double Times(int32_t moment) const {

@@ -247,6 +247,9 @@ struct ScheduleOptions {
   bool arranges_inputs = true;
   // Gradients of stored tensors are kept to the end and unloaded.
   bool keep_gradients = false;
+  // Of a schedule of fewer micro-batches than a step has, which stand for all (class_schedule.h):
+  // how many those are. Their order is that of all (pipeline.h). 0: it has all.
+  int32_t moments_of_step = 0;
   // Nodes whose results training does not keep for the backward pass; ascending.
   std::vector<NodeId> recomputed = {};
   // Per node, of how many times smaller a shard each of its shards counts when buckets are filled;

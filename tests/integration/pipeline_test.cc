@@ -37,6 +37,37 @@ TEST(Pipeline, PlanIsCertifiedAndGivesTheModelsGradients) {
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
 }
 
+// Rounds of an interleaved pipeline are of as many micro-batches as there are.
+TEST(Pipeline, OfChunksTakesAnyNumberOfMicroBatches) {
+  const std::string plan = ScratchFile("chunks.plan");
+  struct Case {
+    const char* batch;
+    const char* pipeline;
+    const char* says;
+  };
+  for (const auto& [batch, pipeline, says] :
+       {Case{"5", "--pipeline=2x2", "5 micro-batches (1F1B, 2 chunks a stage, rounds of up to 3)"},
+        Case{"7", "--pipeline=4x2", "7 micro-batches (1F1B, 2 chunks a stage, rounds of up to 7)"},
+        Case{"2", "--pipeline=4x2",
+             "2 micro-batches (1F1B, 2 chunks a stage, rounds of up to 2)"}}) {
+    SCOPED_TRACE(says);
+    const ProgramResult made = RunBinary(
+        "isomer-optimize",
+        {absl::StrCat("zoo:gpt?layers=8&hidden=16&heads=2&vocabulary=32&seq=4&tied=0&batch=",
+                      batch),
+         "--machine=laptop_cpu", "--nodes=1",
+         absl::StrCat("--devices_per_node=", pipeline[11] - '0'), "--plan=grid", pipeline,
+         "--loss_alone", "--out=" + plan});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_THAT(made.out, HasSubstr(says));
+    const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+    EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+    const ProgramResult run =
+        RunBinary("isomer-run", {plan, "--check", "--check_executions=2", "--steps=2"});
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  }
+}
+
 // Without sequence parallelism norms and residual sums are computed by every device of tensor
 // parallelism: each call once, by all of them, with one all-reduce where a product's sums end.
 TEST(TensorParallelism, WithoutASequencesIsCertifiedAndGivesTheModelsGradients) {

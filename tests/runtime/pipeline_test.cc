@@ -66,6 +66,19 @@ std::vector<StagedMlp> Pipelines() {
                          .shortcut = data == 2,
                          .chunks = 2});
   }
+  for (int64_t stages : {2, 3, 4}) {
+    for (int64_t chunks : {2, 3}) {
+      for (int64_t micro_batches = 1; micro_batches <= 2 * stages + 1; ++micro_batches) {
+        if (stages == 2 && chunks == 2 && micro_batches == 4) continue;  // above
+        pipelines.push_back({.layers = stages * chunks,
+                             .stages = stages,
+                             .micro_batches = micro_batches,
+                             .shortcut = (micro_batches + chunks) % 2 == 0,
+                             .batch = 2 * micro_batches,
+                             .chunks = chunks});
+      }
+    }
+  }
   return pipelines;
 }
 

@@ -76,10 +76,10 @@ absl::Status CheckMicroBatches(const Graph& graph, const Schedule& schedule) {
   ISOMER_RETURN_IF_ERROR(CheckLabels(graph, schedule));
   if (schedule.num_moments == 1 || MixesMicroBatches(schedule)) return absl::OkStatus();
   const PipelineStages stages = StagesOf(schedule);
+  const PipelineShape shape = ShapeOf(schedule, stages);
   std::vector<std::vector<PipelineSlot>> slots;
   for (int32_t stage = 0; stage < stages.num_stages; ++stage) {
-    slots.push_back(SlotsOfStage(schedule.options.order, stage, stages.num_stages,
-                                 schedule.num_moments, stages.num_chunks));
+    slots.push_back(SlotsOfStage(schedule.options.order, stage, shape));
   }
   for (size_t d = 0; d < schedule.programs.size(); ++d) {
     ISOMER_RETURN_IF_ERROR(CheckPipelineOrder(graph, schedule, stages, static_cast<int32_t>(d),

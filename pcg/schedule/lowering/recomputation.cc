@@ -56,8 +56,7 @@ void Recomputation::FindDropped() {
     keep(schedule.shards.at(output.tensor));
   }
   if (schedule.num_moments == 1) return;
-  // Not StagesOf: interleaved stages are not found in fewer micro-batches, which stand for all
-  // (micro_batch_classes.h).
+  // Not StagesOf: what is interleaved shows when the backward pass is there, too.
   const std::vector<int32_t> group = GroupsOf(schedule);
   for (const Task& task : schedule.tasks) {
     if (CrossesGroups(task, group)) keep(task.writes);

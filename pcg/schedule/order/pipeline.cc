@@ -17,43 +17,92 @@ namespace isomer {
 
 namespace {
 
-// The k-th forward, and the k-th backward, are of the same micro-batch.
-std::vector<PipelineSlot> InterleavedSlots(PipelineOrder order, int32_t stage, int32_t num_stages,
-                                           int32_t num_moments, int32_t num_chunks) {
-  const int32_t count = num_moments * num_chunks, round = num_stages * num_chunks;
-  const auto slot = [&](Phase phase, int32_t k) {
-    const int32_t chunk = k % round / num_stages;
-    return PipelineSlot{phase, k / round * num_stages + k % num_stages,
-                        phase == Phase::kForward ? chunk : num_chunks - 1 - chunk};
-  };
-  const int32_t ahead =
-      order == PipelineOrder::kAllForwardFirst
-          ? count
-          : std::min(2 * (num_stages - stage - 1) + (num_chunks - 1) * num_stages, count);
+// How many rounds there are of the micro-batches of a step: as few as their size allows.
+int64_t NumRounds(const PipelineShape& shape) {
+  const int64_t n = shape.num_moments, largest = shape.LargestRound();
+  return std::max<int64_t>(1, std::min((n + largest - 1) / largest, n / shape.num_stages));
+}
+
+// Forwards before the first backward, of all that a stage has.
+int64_t ForwardsAhead(PipelineOrder order, int64_t stage, const PipelineShape& shape) {
+  const int64_t count = shape.num_steps * shape.num_moments * shape.num_chunks;
+  const int64_t behind = shape.num_stages - stage;  // and itself
+  if (order == PipelineOrder::kAllForwardFirst) return count;
+  if (shape.num_chunks == 1) return std::min(behind, count);
+  return std::min(2 * (behind - 1) + (shape.num_chunks - 1) * shape.LargestRound(), count);
+}
+
+// Nothing waits in a circle: if stage s does its k-th forward at time k + s, and its k-th backward,
+// behind the forward before it, at k + 2 (S - 1) - s + (v - 1) N, then whatever these need is
+// earlier, as each chunk of a round has S slots or more. Of one round of fewer each takes S.
+std::vector<PipelineSlot> InterleavedSlots(PipelineOrder order, int32_t stage,
+                                           const PipelineShape& shape) {
+  std::vector<PipelineSlot> forward, backward;
+  const int64_t rounds = NumRounds(shape), n = shape.num_moments;
+  const auto chunks = static_cast<int32_t>(shape.num_chunks);
+  int32_t first = 0;  // of a round
+  for (int64_t r = 0; r < shape.num_steps * rounds; ++r) {
+    const auto end = first + static_cast<int32_t>(n / rounds + (r % rounds < n % rounds));
+    for (int32_t chunk = 0; chunk < chunks; ++chunk) {
+      for (int32_t moment = first; moment < end; ++moment) {
+        forward.push_back({Phase::kForward, moment, chunk});
+        backward.push_back({Phase::kBackward, moment, chunks - 1 - chunk});
+      }
+    }
+    first = end;
+  }
+  const auto ahead = static_cast<size_t>(ForwardsAhead(order, stage, shape));
   std::vector<PipelineSlot> slots;
-  for (int32_t k = 0; k < count + ahead; ++k) {
-    if (k < count) slots.push_back(slot(Phase::kForward, k));
-    if (k >= ahead) slots.push_back(slot(Phase::kBackward, k - ahead));
+  slots.reserve(2 * forward.size());
+  for (size_t k = 0; k < forward.size() + ahead; ++k) {
+    if (k < forward.size()) slots.push_back(forward[k]);
+    if (k >= ahead) slots.push_back(backward[k - ahead]);
   }
   return slots;
 }
 
 }  // namespace
 
-std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
-                                       int32_t num_moments, int32_t num_chunks) {
-  if (num_chunks > 1) {
-    return InterleavedSlots(order, stage, num_stages, num_moments, num_chunks);
-  }
-  const int32_t ahead = order == PipelineOrder::kAllForwardFirst
-                            ? num_moments
-                            : std::min(num_stages - stage, num_moments);
+int64_t PipelineShape::LargestRound() const {
+  const int64_t rounds = std::max<int64_t>(1, num_moments / num_stages);
+  return std::max(largest_round, (num_moments + rounds - 1) / rounds);
+}
+
+int64_t PipelineShape::MostInFlight(int64_t stage) const {
+  const int64_t ahead = ForwardsAhead(PipelineOrder::kOneForwardOneBackward, stage, *this);
+  // Chunks go forward before they go back.
+  return num_chunks == 1 ? ahead : std::min(ahead + 1, num_steps * num_moments * num_chunks);
+}
+
+double PipelineShape::IdleShare() const {
+  const int64_t n = num_steps * num_moments;
+  const int64_t whole = num_chunks * std::max(n, num_stages) + std::min(n, num_stages) - 1;
+  return static_cast<double>(whole - num_chunks * n) / static_cast<double>(whole);
+}
+
+std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage,
+                                       const PipelineShape& shape) {
+  if (shape.num_chunks > 1) return InterleavedSlots(order, stage, shape);
+  const auto moments = static_cast<int32_t>(shape.num_steps * shape.num_moments);
+  const auto ahead = static_cast<int32_t>(ForwardsAhead(order, stage, shape));
   std::vector<PipelineSlot> slots;
-  for (int32_t m = 0; m < num_moments + ahead; ++m) {
+  for (int32_t m = 0; m < moments + ahead; ++m) {
     if (m >= ahead) slots.push_back({Phase::kBackward, m - ahead});
-    if (m < num_moments) slots.push_back({Phase::kForward, m});
+    if (m < moments) slots.push_back({Phase::kForward, m});
   }
   return slots;
+}
+
+PipelineShape ShapeOf(const Schedule& schedule, const PipelineStages& stages) {
+  PipelineShape shape = {.num_stages = stages.num_stages,
+                         .num_moments = schedule.num_moments / schedule.num_steps(),
+                         .num_chunks = stages.num_chunks,
+                         .num_steps = schedule.num_steps()};
+  if (schedule.options.moments_of_step == 0) return shape;
+  PipelineShape of_all = shape;
+  of_all.num_moments = schedule.options.moments_of_step;
+  shape.largest_round = of_all.LargestRound();
+  return shape;
 }
 
 bool CrossesGroups(const Task& task, const std::vector<int32_t>& group) {
@@ -214,10 +263,10 @@ class MicroBatchOrder {
     }
     FindNeeds(index.size());
     for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
+    const PipelineShape shape = ShapeOf(schedule_, stages_);
     for (auto& [group, lane] : lanes_) {
       for (const PipelineSlot& slot :
-           SlotsOfStage(schedule_.options.order, stages_.stage[group], stages_.num_stages,
-                        schedule_.num_moments, stages_.num_chunks)) {
+           SlotsOfStage(schedule_.options.order, stages_.stage[group], shape)) {
         const auto found = index.find({group, slot.phase, slot.moment, slot.chunk});
         if (found != index.end()) lane.push_back({found->second, slot.phase});
       }

@@ -15,21 +15,30 @@
 //     stage 1      F0 F1 B0 F2 B1 ..
 //     stage 2         F0 B0 F1 B1 ..
 //
-// Where the views lead back to devices of an earlier stage, v times round in the same order, and n
-// is a multiple of S, the pipeline is interleaved (same paper, section 2.2): a device has v chunks
-// of the model, each a stage of v S, and takes S micro-batches through each chunk in turn, so that
-// they come back from the other devices just when it is done:
+// Where the views lead back to devices of an earlier stage, v times round in the same order, the
+// pipeline is interleaved (same paper, section 2.2): a device has v chunks of the model, each a
+// stage of v S, and takes micro-batches in rounds, each through one chunk after the other. Those of
+// a round of S come back from the other devices just when a device is done with them, of fewer too
+// late. So rounds have S and more, as few more as can be: n micro-batches are [n / S] rounds or
+// less, of at most N = ceil(n / [n / S]), as equal as can be; fewer than S are one round.
 //
-//     2 (S - s - 1) + (v - 1) S forwards; then a forward and a backward in turn; then the backwards
+//     2 (S - s - 1) + (v - 1) N forwards; then a forward and a backward in turn; then the backwards
 //     that are left; backwards in the same order with the last chunk first
 //
-// The idle share is (S - 1) / (v n + S - 1). Where they lead back in any other way, all are one
-// stage, which works through one micro-batch after the other. A transfer to another stage is part
-// of what it is for. What is of no micro-batch comes as soon as it can: what all need first, a
-// weight's synchronisation after its last share; but behind the first stage, after the last
-// micro-batch, whose gradients the stages before wait for. Of several steps without a flush in
-// between (weight_versions.h) the micro-batches are those of all steps, one after the other, and
-// updates come as soon as they can, too.
+//     stage 1    F0 F1 F2 F0'B0'F1'B1'F2'B2'F3 B0 F4 B1 F3'B2 F4'B3'B4'B3 B4    S = 2, v = 2, n = 5
+//
+// (Rounds of any N, also with a shorter last one, are in "The Llama 3 Herd of Models", 2024,
+// section 3.3.2, and in Megatron-Core, where N is microbatch_group_size_per_vp_stage.) The step is
+// as long as v max(n, S) + min(n, S) - 1 chunks take of one micro-batch, and v n of them are work:
+// the idle share is (S - 1) / (v n + S - 1), but where n < S.
+//
+// Where they lead back in any other way, all are one stage, which works through one micro-batch
+// after the other. A transfer to another stage is part of what it is for. What is of no micro-batch
+// comes as soon as it can: what all need first, a weight's synchronisation after its last share;
+// but behind the first stage, after the last micro-batch, whose gradients the stages before wait
+// for. Of several steps without a flush in between (weight_versions.h) the micro-batches are those
+// of all steps, one after the other, rounds are of one step, and updates come as soon as they can,
+// too.
 #ifndef ISOMER_PCG_SCHEDULE_ORDER_PIPELINE_H_
 #define ISOMER_PCG_SCHEDULE_ORDER_PIPELINE_H_
 
@@ -49,9 +58,24 @@ struct PipelineSlot {
   friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
 };
 
-// The slots of stage `stage` of `num_stages`.
-std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage, int32_t num_stages,
-                                       int32_t num_moments, int32_t num_chunks = 1);
+// What the order of micro-batches depends on.
+struct PipelineShape {
+  int64_t num_stages = 1, num_moments = 1;  // micro-batches of a step
+  int64_t num_chunks = 1, num_steps = 1;    // of each stage; between flushes
+  int64_t largest_round = 0;                // N, if it is to be more than that of num_moments
+
+  // N, in micro-batches.
+  int64_t LargestRound() const;
+  // Micro-batches, each in a chunk, that a stage keeps activations of at a time; counted with the
+  // one that it works on.
+  int64_t MostInFlight(int64_t stage) const;
+  // Of the time with equal stages and free transfers.
+  double IdleShare() const;
+};
+
+// The slots of stage `stage`.
+std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage,
+                                       const PipelineShape& shape);
 
 struct PipelineStages {
   int32_t num_stages = 1;
@@ -65,6 +89,8 @@ struct PipelineStages {
   int32_t ChunkOf(size_t task) const { return chunk.empty() ? 0 : chunk[task]; }
 };
 PipelineStages StagesOf(const Schedule& schedule);
+// Of a schedule with these stages.
+PipelineShape ShapeOf(const Schedule& schedule, const PipelineStages& stages);
 // PipelineStages::group, whatever way data takes between groups.
 std::vector<int32_t> GroupsOf(const Schedule& schedule);
 // Between stages: a move whose buffers are of several groups.

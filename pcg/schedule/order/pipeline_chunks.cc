@@ -91,7 +91,7 @@ class ChunkFinder {
       levels[GroupOf(task)].insert(level_[t]);
     }
     num_stages_ = static_cast<int32_t>(levels.size());
-    if (num_stages_ == 0 || schedule_.num_moments % num_stages_ != 0) return false;
+    if (num_stages_ == 0) return false;
     num_chunks_ = static_cast<int32_t>(levels.begin()->second.size());
     std::set<int32_t> places;
     for (const auto& [group, of_group] : levels) {

@@ -10,9 +10,8 @@ namespace isomer {
 
 // Given stages with their groups, sets the rest if the pipeline is interleaved: if, counting how
 // often the way to a call goes from one group of devices to another, group p of S has the calls of
-// p, p + S, p + 2 S, .., as many for each; micro-batches are a multiple of S; and what tasks read
-// comes from the same count or an earlier one, backward from a later one. Else false, and nothing
-// changes.
+// p, p + S, p + 2 S, .., as many for each; and what tasks read comes from the same count or an
+// earlier one, backward from a later one. Else false, and nothing changes.
 bool FindChunks(const Schedule& schedule, PipelineStages* stages);
 
 }  // namespace isomer

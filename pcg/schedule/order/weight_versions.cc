@@ -25,9 +25,9 @@ absl::Status CheckPipeline(const Schedule& schedule, int32_t steps) {
   }
   const PipelineStages stages = StagesOf(schedule);
   if (stages.num_stages == 1) return error("there is no pipeline that is drained after each");
-  const std::vector<PipelineSlot> slots =
-      SlotsOfStage(schedule.options.order, 0, stages.num_stages, steps * schedule.num_moments,
-                   stages.num_chunks);
+  PipelineShape shape = ShapeOf(schedule, stages);
+  shape.num_steps = steps;
+  const std::vector<PipelineSlot> slots = SlotsOfStage(schedule.options.order, 0, shape);
   const auto backward = std::find_if(slots.begin(), slots.end(), [](const PipelineSlot& slot) {
     return slot.phase == Phase::kBackward;
   });

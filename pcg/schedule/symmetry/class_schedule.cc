@@ -314,11 +314,14 @@ absl::Status CheckShards(const Plan& plan, int64_t shards, int64_t limit) {
                                                    " devices, of which too few are alike"));
 }
 
-// `shards`: of all devices of `classes` in `made` micro-batches; those of devices that are kept may
-// not exceed `limit`. Absent if micro-batches that should stand for others are not like them.
+struct Repetition {
+  int64_t moments, made;  // micro-batches of a step, and those that are made
+  int64_t shards, limit;  // of all devices of the classes, and the most of those that are kept
+};
+
+// Absent if micro-batches that should stand for others are not like them.
 absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
-                                                        int64_t made, int64_t shards,
-                                                        int64_t limit) {
+                                                        const Repetition& wanted) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
     return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
@@ -352,6 +355,8 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   }
   ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, classes, &schedule).Run(volumes));
   schedule.options = ScheduleOptionsOf(plan);
+  const auto& [moments, made, shards, limit] = wanted;
+  if (made < moments) schedule.options.moments_of_step = static_cast<int32_t>(moments);
   schedule.shards.clear();
   KeepOneOfSymmetricDevices(classes, &schedule);
   ISOMER_RETURN_IF_ERROR(
@@ -366,6 +371,8 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
 }
 
 }  // namespace
+
+int64_t LeastMade(int64_t moments) { return RepresentedMoments(moments); }
 
 bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards,
                          int64_t made) {
@@ -388,12 +395,12 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
         FindClasses(plan, wholes, most_shards, moments, represented, made_of(represented));
     if (!found.has_value()) continue;
     const Plan& few = found->classes.plan;
-    const int64_t shards = ShardsOf(few, made_of(represented), represented);
+    const int64_t made = made_of(represented);
+    const Repetition wanted = {moments, made, ShardsOf(few, made, represented), limit};
     // What is lowered, before micro-batches are repeated on those devices that are kept.
     ISOMER_RETURN_IF_ERROR(CheckShards(plan, ShardsOf(few, represented, represented), limit));
-    ISOMER_ASSIGN_OR_RETURN(
-        std::optional<LoweredPlan> lowered,
-        LowerClasses(plan, std::move(found->classes), made_of(represented), shards, limit));
+    ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
+                            LowerClasses(plan, std::move(found->classes), wanted));
     if (lowered.has_value()) return *std::move(lowered);
   }
   ISOMER_RETURN_IF_ERROR(CheckShards(plan, ShardsOf(plan, moments, moments), limit));

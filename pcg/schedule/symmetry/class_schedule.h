@@ -38,10 +38,14 @@ namespace isomer {
 // ResourceExhausted: there are more than `limit`, whatever stands for what.
 //
 // `made`: the micro-batches of the schedule, if that is fewer than the plan has: its first and
-// last, and so many of those between them, which are alike. All of them, if they are not.
+// last, and so many of those between them, which are alike. All of them, if they are not, or if it
+// is less than LeastMade.
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                                int64_t most_shards, int64_t limit,
                                                int64_t made = std::numeric_limits<int64_t>::max());
+
+// Of a plan of so many micro-batches; all, if none stand for others.
+int64_t LeastMade(int64_t moments);
 
 // Whether that is what the last of `wholes` leaves: fewer devices than a node has then meet at its
 // links than among all, so that what they wait for each other is missing. Nothing of the plan but

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "optimizer/cost/timeline.h"
 #include "optimizer/report/report.h"
 #include "optimizer/report/throughput.h"
@@ -190,6 +191,41 @@ TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
   EXPECT_THAT(without.report, HasSubstr("drained after 4 steps (2BW: gradients are a step late)"));
 }
 
+// Chunks take any number of micro-batches, and every one of the same size takes as long: a step is
+// longer than that of one less, and shorter than without chunks.
+TEST(PipelinePlan, ChunksTakeAnyNumberOfMicroBatches) {
+  for (int64_t stages : {2, 3, 4}) {
+    for (int64_t chunks : {2, 3}) {
+      double before_us = 0;
+      for (int64_t n = 2; n <= 2 * stages + 1; ++n) {
+        SCOPED_TRACE(absl::StrCat(n, " micro-batches in ", stages, "x", chunks));
+        const Model model = ResidualModel(stages * chunks, 64 * n, 128, 512);
+        const Made made = Optimized(model, stages, RequestOf(model, stages, {stages, n, chunks}));
+        ASSERT_TRUE(made.result.ok()) << made.result.status();
+        ExpectPlanHolds(made.result->plan, made.rules);
+        EXPECT_EQ(made.result->misfit, "");
+        const PipelineSummary& is = *made.result->pipeline;
+        EXPECT_EQ(is.stages, stages);
+        EXPECT_EQ(is.chunks, chunks);
+        EXPECT_EQ(is.micro_batches, n);
+        EXPECT_EQ(is.round, n < 2 * stages ? n : n == 2 * stages ? stages : stages + 1);
+        if (is.round != stages) {
+          EXPECT_THAT(made.report, HasSubstr(absl::StrCat(chunks, " chunks a stage, rounds of up ",
+                                                          "to ", is.round, ")")));
+        }
+        const double step_us = made.result->plan.predicted_step_us;
+        EXPECT_GT(step_us, before_us);
+        before_us = step_us;
+        if (chunks > 2) continue;
+        const Made whole = Optimized(model, stages, RequestOf(model, stages, {stages, n}));
+        ASSERT_TRUE(whole.result.ok()) << whole.result.status();
+        EXPECT_LT(step_us, whole.result->plan.predicted_step_us);
+        EXPECT_LT(is.bubble_share, whole.result->pipeline->bubble_share);
+      }
+    }
+  }
+}
+
 TEST(GridPlan, RefusesInALineThatNamesTheFlag) {
   const Model model = ResidualModel(2, 6, 16, 32);  // six samples
   const auto refused = [&](const GridRequest& request) {
@@ -206,8 +242,6 @@ TEST(GridPlan, RefusesInALineThatNamesTheFlag) {
               HasSubstr("--expert=3 does not divide the 4 data-parallel devices"));
   EXPECT_THAT(refused({.degrees = {.expert = 2}, .stages = 2}),
               HasSubstr("--expert=2: the model has no products of so many experts"));
-  EXPECT_THAT(refused({.stages = 4, .chunks = 2}),
-              HasSubstr("--pipeline=4x2: the 6 micro-batches are no multiple of the stages"));
   EXPECT_THAT(refused({.stages = 4, .chunks = 0}), HasSubstr("--pipeline: degrees"));
   EXPECT_THAT(refused({.stages = 2, .micro_batch_size = -1}), HasSubstr("--micro_batch_size"));
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
@@ -231,16 +265,25 @@ TEST(GridPlan, TensorPipelineAndDataParallelismTogether) {
   EXPECT_THAT(made.report, HasSubstr("columns over 2 devices of a node"));
 }
 
-// So many micro-batches that two simulations of fewer stand for them.
+// So many micro-batches that two simulations of fewer stand for them: what these take, and what
+// the most of them keep at a time, is that of all.
 TEST(GridPlan, StepOfManyMicroBatchesIsThatOfAll) {
-  const Model model = ResidualModel(16, 4096, 16, 32);
-  for (int64_t chunks : {1, 2}) {
-    const Made made = Optimized(model, 4, {.stages = 2, .chunks = chunks, .micro_batch_size = 1});
+  struct Many {
+    int64_t stages, micro_batches, chunks, simulated;
+  };
+  for (const auto& [stages, n, chunks, simulated] :
+       {Many{2, 2048, 1, 8}, Many{4, 258, 1, 16}, Many{4, 265, 1, 16}, Many{2, 256, 2, 8},
+        Many{2, 265, 2, 12}, Many{4, 258, 2, 20}, Many{4, 260, 3, 8}, Many{4, 265, 3, 20}}) {
+    SCOPED_TRACE(absl::StrCat(n, " micro-batches in ", stages, "x", chunks));
+    const Model model = ResidualModel(16, n * 4 / stages, 16, 32);
+    const Made made =
+        Optimized(model, 4, {.stages = stages, .chunks = chunks, .micro_batch_size = 1});
     ASSERT_TRUE(made.result.ok()) << made.result.status();
     const Simulation& simulation = made.result->simulation;
-    EXPECT_EQ(simulation.micro_batches, 2048);
-    EXPECT_EQ(simulation.simulated_micro_batches, 8);
-    EXPECT_EQ(made.result->pipeline->micro_batches, 2048);
+    EXPECT_EQ(simulation.micro_batches, n);
+    EXPECT_EQ(simulation.simulated_micro_batches, simulated);
+    EXPECT_EQ(made.result->pipeline->micro_batches, n);
+    EXPECT_EQ(made.result->pipeline->chunks, chunks);
     const CostModel cost(TestMachine(1, 4));
     const auto lowered = LowerPlan(made.result->plan);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
@@ -249,7 +292,8 @@ TEST(GridPlan, StepOfManyMicroBatchesIsThatOfAll) {
     EXPECT_NEAR(simulation.step_us, all.step_us, 1e-2 * all.step_us);
     EXPECT_NEAR(simulation.compute_us, all.compute_us, 1e-6 * all.compute_us);
     EXPECT_NEAR(simulation.communication_us, all.communication_us, 1e-6 * all.communication_us);
-    EXPECT_THAT(made.report, HasSubstr("2048 micro-batches (1F1B"));
+    EXPECT_EQ(made.result->pipeline->round, SummaryOfPipeline(lowered->schedule, all)->round);
+    EXPECT_THAT(made.report, HasSubstr(absl::StrCat(n, " micro-batches (1F1B")));
   }
 }
 

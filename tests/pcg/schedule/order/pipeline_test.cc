@@ -43,16 +43,16 @@ std::string SlotsOfDevice(const Schedule& schedule, int32_t device) {
 }
 
 TEST(PipelineOrder, AsInTheFigureOfMegatron) {
-  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 0, 3, 4)), "F0 F1 F2 B0 F3 B1 B2 B3");
-  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 1, 3, 4)), "F0 F1 B0 F2 B1 F3 B2 B3");
-  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 2, 3, 4)), "F0 B0 F1 B1 F2 B2 F3 B3");
-  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 0, 4, 2)), "F0 F1 B0 B1") << "fewer than stages";
-  EXPECT_EQ(TextOf(SlotsOfStage(PipelineOrder::kAllForwardFirst, 0, 2, 3)), "F0 F1 F2 B0 B1 B2");
+  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 0, {3, 4})), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 1, {3, 4})), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 2, {3, 4})), "F0 B0 F1 B1 F2 B2 F3 B3");
+  EXPECT_EQ(TextOf(SlotsOfStage(k1F1B, 0, {4, 2})), "F0 F1 B0 B1") << "fewer than stages";
+  EXPECT_EQ(TextOf(SlotsOfStage(PipelineOrder::kAllForwardFirst, 0, {2, 3})), "F0 F1 F2 B0 B1 B2");
 }
 
 TEST(InterleavedOrder, AsInTheFigureOfMegatron) {
   std::string text;
-  for (const PipelineSlot& slot : SlotsOfStage(k1F1B, 3, 4, 8, 2)) {
+  for (const PipelineSlot& slot : SlotsOfStage(k1F1B, 3, {4, 8, 2})) {
     absl::StrAppend(&text, slot.phase == Phase::kForward ? "F" : "B", slot.moment,
                     slot.chunk == 0 ? " " : "' ");
   }
@@ -62,11 +62,13 @@ TEST(InterleavedOrder, AsInTheFigureOfMegatron) {
 }
 
 // When all slots are done if a forward takes 1 and a backward 2; -1 if they wait in a circle.
-int64_t MakespanOf(int32_t stages, int32_t moments, int32_t chunks) {
+int64_t MakespanOf(const PipelineShape& shape) {
+  const auto stages = static_cast<int32_t>(shape.num_stages);
+  const auto chunks = static_cast<int32_t>(shape.num_chunks);
   std::map<std::tuple<Phase, int32_t, int32_t>, int64_t> end;  // phase, level, micro-batch
   std::vector<std::vector<PipelineSlot>> slots;
   for (int32_t s = 0; s < stages; ++s) {
-    slots.push_back(SlotsOfStage(k1F1B, s, stages, moments, chunks));
+    slots.push_back(SlotsOfStage(k1F1B, s, shape));
   }
   std::vector<size_t> next(stages, 0);
   std::vector<int64_t> free(stages, 0);
@@ -101,14 +103,81 @@ int64_t MakespanOf(int32_t stages, int32_t moments, int32_t chunks) {
   return *std::max_element(free.begin(), free.end());
 }
 
-TEST(InterleavedOrder, IdleShareFallsWithChunks) {
-  for (int32_t stages : {2, 3, 4, 8}) {
+// How many slots of each stage are under way at a time, at most.
+int64_t InFlight(const std::vector<PipelineSlot>& slots) {
+  int64_t now = 0, most = 0;
+  for (const PipelineSlot& slot : slots) {
+    most = std::max(most, now += slot.phase == Phase::kForward ? 1 : -1);
+  }
+  EXPECT_EQ(now, 0);
+  return most;
+}
+
+TEST(InterleavedOrder, RoundsOfAnyNumberOfMicroBatches) {
+  std::string text;
+  for (const PipelineSlot& slot : SlotsOfStage(k1F1B, 1, {2, 5, 2})) {
+    absl::StrAppend(&text, slot.phase == Phase::kForward ? "F" : "B", slot.moment,
+                    slot.chunk == 0 ? " " : "' ");
+  }
+  EXPECT_EQ(text, "F0 F1 F2 F0' B0' F1' B1' F2' B2' F3 B0 F4 B1 F3' B2 F4' B3' B4' B3 B4 ");
+  EXPECT_EQ((PipelineShape{4, 8, 2}).LargestRound(), 4);
+  EXPECT_EQ((PipelineShape{4, 7, 2}).LargestRound(), 7);
+  EXPECT_EQ((PipelineShape{4, 11, 2}).LargestRound(), 6);
+  EXPECT_EQ((PipelineShape{4, 99, 2}).LargestRound(), 5);
+  EXPECT_EQ((PipelineShape{4, 3, 2}).LargestRound(), 3) << "fewer than stages";
+}
+
+// Whatever the number of micro-batches: v max(n, S) + min(n, S) - 1 of 3 each, of which v n are
+// work; (S - 1) / (v n + S - 1) is idle, but of fewer than stages. Every slot is there once.
+TEST(InterleavedOrder, IdleShareIsTheLeastForAnyNumberOfMicroBatches) {
+  for (int32_t stages : {2, 3, 4, 5, 8}) {
     for (int32_t chunks : {1, 2, 3, 4, 6}) {
-      for (int32_t rounds : {1, 2, 5}) {
-        const int32_t moments = rounds * stages;
-        // Of 3 (v n + S - 1) only 3 (S - 1) is idle: a share of (S - 1) / (v n + S - 1).
-        EXPECT_EQ(MakespanOf(stages, moments, chunks), 3 * (chunks * moments + stages - 1))
-            << stages << " stages, " << chunks << " chunks, " << moments << " micro-batches";
+      for (int32_t moments = 1; moments <= 5 * stages + 1; ++moments) {
+        const PipelineShape shape{stages, moments, chunks};
+        SCOPED_TRACE(absl::StrCat(stages, " stages, ", chunks, " chunks, ", moments));
+        const int64_t whole = chunks * std::max(moments, stages) + std::min(moments, stages) - 1;
+        ASSERT_EQ(MakespanOf(shape), 3 * whole);
+        EXPECT_NEAR(shape.IdleShare(), 1 - static_cast<double>(chunks * moments) / whole, 1e-12);
+        for (int32_t stage = 0; stage < stages; ++stage) {
+          const std::vector<PipelineSlot> slots = SlotsOfStage(k1F1B, stage, shape);
+          std::set<std::tuple<Phase, int32_t, int32_t>> distinct;
+          for (const PipelineSlot& slot : slots) {
+            distinct.emplace(slot.phase, slot.moment, slot.chunk);
+          }
+          EXPECT_EQ(distinct.size(), static_cast<size_t>(2 * moments * chunks));
+          EXPECT_EQ(slots.size(), distinct.size());
+          EXPECT_EQ(shape.MostInFlight(stage), InFlight(slots));
+        }
+      }
+    }
+  }
+}
+
+// Several steps without a flush are one pipeline; no round is of two of them.
+TEST(InterleavedOrder, RoundsAreOfOneStep) {
+  for (int32_t stages : {2, 3, 4}) {
+    for (int32_t moments = 2 * stages; moments <= 4 * stages; ++moments) {
+      const PipelineShape shape{stages, moments, 2, 3};
+      ASSERT_EQ(MakespanOf(shape), 3 * (2 * 3 * moments + stages - 1)) << stages << " " << moments;
+    }
+  }
+}
+
+// A few micro-batches that stand for more work on as many at a time as all would.
+TEST(InterleavedOrder, FewerStandForAll) {
+  for (int32_t stages : {2, 3, 4, 6, 8}) {
+    for (int32_t chunks : {2, 3, 5}) {
+      for (int32_t moments = 8 * stages; moments <= 10 * stages; ++moments) {
+        const PipelineShape all{stages, moments, chunks};
+        for (int32_t few = 4; few <= 4 * stages; ++few) {
+          PipelineShape some{stages, few, chunks};
+          some.largest_round = all.LargestRound();
+          const int64_t makespan = MakespanOf(some);
+          ASSERT_GT(makespan, 0) << stages << " " << chunks << " " << moments << " " << few;
+          if (few < 2 * stages || few % stages != 0) continue;
+          EXPECT_EQ(makespan, 3 * (chunks * few + stages - 1));
+          EXPECT_EQ(some.MostInFlight(0), std::min<int64_t>(all.MostInFlight(0), few * chunks));
+        }
       }
     }
   }
@@ -136,20 +205,36 @@ TEST(InterleavedSchedule, DevicesTakeTheirChunksInTurn) {
         EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
         for (int32_t d = 0; d < pipeline.devices(); ++d) {
           EXPECT_EQ(SlotsOfDevice(schedule, d),
-                    TextOf(SlotsOfStage(k1F1B, d / static_cast<int32_t>(data), 3, 6, 2)));
+                    TextOf(SlotsOfStage(k1F1B, d / static_cast<int32_t>(data), {3, 6, 2})));
         }
       }
     }
   }
 }
 
-TEST(InterleavedSchedule, NeedsAsManyMicroBatchesAsStagesOrAMultiple) {
-  const StagedMlp pipeline{.layers = 8, .stages = 2, .micro_batches = 3, .chunks = 2};
-  const PipelineGraphs graphs = MakePipeline(pipeline);
-  const Schedule schedule = LoweredPipeline(pipeline, graphs.mapped);
-  EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
-  EXPECT_EQ(StagesOf(schedule).num_stages, 1);
-  EXPECT_EQ(StagesOf(schedule).num_chunks, 1);
+TEST(InterleavedSchedule, TakesAnyNumberOfMicroBatches) {
+  for (int64_t stages : {2, 3, 4}) {
+    for (int64_t chunks : {2, 3}) {
+      for (int64_t moments = 2; moments <= 2 * stages + 1; ++moments) {
+        const StagedMlp pipeline{.layers = stages * chunks,
+                                 .stages = stages,
+                                 .micro_batches = moments,
+                                 .batch = 2 * moments,
+                                 .chunks = chunks};
+        SCOPED_TRACE(pipeline.Name());
+        const PipelineGraphs graphs = MakePipeline(pipeline);
+        const Schedule schedule = LoweredPipeline(pipeline, graphs.mapped);
+        const PipelineStages found = StagesOf(schedule);
+        ASSERT_EQ(found.num_chunks, chunks);
+        EXPECT_EQ(found.num_stages, stages);
+        EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+        for (int32_t d = 0; d < pipeline.devices(); ++d) {
+          EXPECT_EQ(SlotsOfDevice(schedule, d),
+                    TextOf(SlotsOfStage(k1F1B, d, {stages, moments, chunks})));
+        }
+      }
+    }
+  }
 }
 
 TEST(InterleavedSchedule, AnotherOrderOfChunksIsRefused) {
@@ -181,7 +266,7 @@ TEST(PipelineSchedule, EveryDeviceKeepsToTheSlotsOfItsStage) {
       EXPECT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
       for (int32_t d = 0; d < pipeline.devices(); ++d) {
         EXPECT_EQ(SlotsOfDevice(schedule, d),
-                  TextOf(SlotsOfStage(order, d / static_cast<int32_t>(data), 3, 4)))
+                  TextOf(SlotsOfStage(order, d / static_cast<int32_t>(data), {3, 4})))
             << "device " << d;
       }
     }

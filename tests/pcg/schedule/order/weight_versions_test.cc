@@ -70,14 +70,16 @@ TEST_P(WeightVersions, AreThoseOfStepsOneAfterTheOther) {
 
 INSTANTIATE_TEST_SUITE_P(
     Pipelines, WeightVersions,
-    testing::Combine(testing::Values(StagedMlp{}, StagedMlp{.data = 2, .micro_batches = 3},
-                                     StagedMlp{.stages = 4, .micro_batches = 4},
-                                     StagedMlp{.micro_batches = 4, .shortcut = true},
-                                     StagedMlp{.layers = 8, .micro_batches = 8, .chunks = 2}),
-                     testing::Values(UpdateMethod::kAllReduce, UpdateMethod::kSharded,
-                                     UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights,
-                                     UpdateMethod::kOwner),
-                     testing::Values(OptimizerKind::kSgd, OptimizerKind::kAdam)),
+    testing::Combine(
+        testing::Values(StagedMlp{}, StagedMlp{.data = 2, .micro_batches = 3},
+                        StagedMlp{.stages = 4, .micro_batches = 4},
+                        StagedMlp{.micro_batches = 4, .shortcut = true},
+                        StagedMlp{.layers = 8, .micro_batches = 8, .chunks = 2},
+                        StagedMlp{.layers = 6, .stages = 3, .micro_batches = 8, .chunks = 2}),
+        testing::Values(UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                        UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights,
+                        UpdateMethod::kOwner),
+        testing::Values(OptimizerKind::kSgd, OptimizerKind::kAdam)),
     [](const auto& info) {
       return std::get<0>(info.param).Name() + "With_" + UpdateMethodName(std::get<1>(info.param)) +
              "_" + OptimizerName(std::get<2>(info.param));
