@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
-
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/update_choice.h"
@@ -89,6 +89,12 @@ class MemoryReduction {
   absl::StatusOr<std::optional<double>> Try(const SmallerPlan& wanted) {
     ISOMER_ASSIGN_OR_RETURN(const std::optional<Plan> plan, find_(wanted));
     if (!plan.has_value()) return std::nullopt;
+    // Beside one that fits, what cannot is no plan.
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<UpdateOptions> ways, WaysToUpdate(*plan));
+    if (contest_.fits() &&
+        absl::c_none_of(ways, [&](const auto& way) { return IsStored(*plan, way); })) {
+      return std::nullopt;
+    }
     ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(*plan, plan->update, {}, kFound));
     if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;
@@ -115,6 +121,11 @@ class MemoryReduction {
     return ways;
   }
 
+  // Weights and states alone are not too large.
+  bool IsStored(const Plan& plan, const UpdateOptions& way) const {
+    return LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
+  }
+
   // REQUIRES: `plan`, as it is, took part.
   absl::Status MakeSmaller(const Plan& plan, const std::string& origin) {
     if (!options_.training) return absl::OkStatus();
@@ -124,7 +135,7 @@ class MemoryReduction {
 
   // The first way that fits as it is, and the first before it that does with recomputation: the
   // others take more time. So do all from one on that is slower, as it is, than what fits already;
-  // of ways whose weights alone are too large, the smallest is looked at.
+  // of ways whose weights alone are too large, the smallest is looked at as long as nothing fits.
   absl::Status MakeSmaller(const Plan& plan, absl::Span<const UpdateOptions> ways,
                            const std::string& origin) {
     const absl::StatusOr<std::vector<NodeResults>> results = ResultsOfNodes(cost_, plan);
@@ -152,8 +163,7 @@ class MemoryReduction {
     };
     std::vector<Hopeful> hopeful;
     for (const UpdateOptions& way : ways) {
-      const bool fits = LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
-      if (!fits && &way != &ways.back()) continue;
+      if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
       if (deadline_.Reached().has_value()) break;
       const int entry = Enter(plan, way, {}, origin);
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));

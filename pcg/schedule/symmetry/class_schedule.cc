@@ -314,14 +314,14 @@ absl::Status CheckShards(const Plan& plan, int64_t shards, int64_t limit) {
                                                    " devices, of which too few are alike"));
 }
 
-struct Repetition {
+struct WantedMicroBatches {
   int64_t moments, made;  // micro-batches of a step, and those that are made
   int64_t shards, limit;  // of all devices of the classes, and the most of those that are kept
 };
 
 // Absent if micro-batches that should stand for others are not like them.
 absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
-                                                        const Repetition& wanted) {
+                                                        const WantedMicroBatches& wanted) {
   LoweredPlan lowered;
   const auto in_precision = [&](const Plan& of) {
     return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
@@ -396,7 +396,7 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
     if (!found.has_value()) continue;
     const Plan& few = found->classes.plan;
     const int64_t made = made_of(represented);
-    const Repetition wanted = {moments, made, ShardsOf(few, made, represented), limit};
+    const WantedMicroBatches wanted = {moments, made, ShardsOf(few, made, represented), limit};
     // What is lowered, before micro-batches are repeated on those devices that are kept.
     ISOMER_RETURN_IF_ERROR(CheckShards(plan, ShardsOf(few, represented, represented), limit));
     ISOMER_ASSIGN_OR_RETURN(std::optional<LoweredPlan> lowered,
