@@ -84,7 +84,8 @@ ABSL_FLAG(std::string, search, "hierarchical",
           "parallelism; mcmc, FlexFlow's walk; or exhaustive, "
           "which proves the optimum of small networks");
 ABSL_FLAG(std::string, constraints, "",
-          "a file of what the plan must keep: splits of tensors, devices of operators");
+          "a file of what the plan must keep: splits of tensors, devices of operators; of the "
+          "step stages, micro-batches, updates, recomputation");
 ABSL_FLAG(
     std::string, plan, "",
     "a baseline instead of a search: data_parallel, zero3, megatron, pipeline or published; or "
@@ -638,7 +639,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
       result.searches.stop < StopReason::kTimeLimit) {
     ISOMER_ASSIGN_OR_RETURN(enough, EnoughNodes(model, index, cost, options));
   }
-  std::fprintf(stderr, "%s\n", DoesNotFitText(result, cost.machine(), enough).c_str());
+  const Constraints::OfStep& step = options.constraints.step;
+  const std::string of_step = options.plan.empty() && !step.empty()
+                                  ? absl::StrCat("; ", step.source, ": ", step.ToString())
+                                  : "";
+  std::fprintf(stderr, "%s%s\n", DoesNotFitText(result, cost.machine(), enough).c_str(),
+               of_step.c_str());
   return kExitNo;
 }
 

@@ -1,12 +1,14 @@
 #include "optimizer/proposal/baseline_proposers.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/search_context.h"
+#include "optimizer/proposal/step_constraint.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -23,21 +25,42 @@ absl::Status Enter(SearchContext* context, Submachine* on) {
   return EnterBaseline(kName, context, on);
 }
 
+// A baseline that does not do as a user says of the step, changed so that it does, if that makes it
+// so: the search may begin there.
+absl::Status EnterAsWanted(const MappedModel& mapped, Plan plan, std::vector<NodeId> recomputed,
+                           SearchContext* context, Submachine* on) {
+  plan.recomputed = std::move(recomputed);
+  plan.update.method = context->options.update.method;
+  ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
+                          DeviationOf(context->step, context->cost, plan));
+  if (!deviation.empty()) return absl::OkStatus();
+  const int entry = context->contest.Enter(std::move(plan), kFound);
+  if (on != nullptr) on->entered.emplace_back(entry, mapped);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> EnterMapping(const MappedModel& mapped, const std::string& name,
                                  const ParallelConfig* config, SearchContext* context,
                                  Submachine* on) {
   ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, config));
+  std::vector<NodeId> recomputed = plan.recomputed;
+  if (config == nullptr) plan.recomputed.clear();
   if (name == kZero3) plan.update.method = UpdateMethod::kShardedWeights;
   const OptimizeOptions& options = context->options;
   bool takes_part = options.plan == name ||
                     (options.plan.empty() &&
                      (options.choose_update_method || plan.update.method == options.update.method));
   // Of configurations there are only those with the stages that calls are bound to.
-  const bool keeps = context->restrictions.Violations(mapped).empty() &&
-                     (config != nullptr || context->restrictions.least_stages() == 1);
-  if (name != kSingleDevice && !keeps) {
+  const bool may_run = context->restrictions.Violations(mapped).empty() &&
+                       (config != nullptr || context->restrictions.least_stages() == 1);
+  ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
+                          DeviationOf(context->step, context->cost, plan));
+  if (name != kSingleDevice && !(may_run && deviation.empty())) {
     context->baselines.ignoring.push_back(name);
     takes_part &= !options.plan.empty();
+    if (may_run) {
+      ISOMER_RETURN_IF_ERROR(EnterAsWanted(mapped, plan, std::move(recomputed), context, on));
+    }
   }
   takes_part &= name != kSingleDevice;
   const int entry = context->contest.Enter(std::move(plan), name, takes_part);
@@ -79,8 +102,18 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
                             GridsOf(context, context->devices));
     if (!estimates.empty()) context->baselines.first_choice = estimates[0];
   }
+  bool takes_part = true;
+  if (options.plan.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
+                            DeviationOf(context->step, context->cost, made->plan));
+    const bool may_run = context->restrictions.Violations(made->mapped).empty() &&
+                         context->restrictions.least_stages() == 1;
+    takes_part = may_run && deviation.empty();
+    if (!takes_part) context->baselines.ignoring.push_back(options.grid_name);
+  }
+  const int entry = context->contest.Enter(std::move(made->plan), options.grid_name, takes_part);
   ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],
-                          context->contest.Consider(std::move(made->plan), options.grid_name));
+                          context->contest.PredictionOf(entry));
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "optimizer/proposal/step_constraint.h"
 #include "pcg/support/hash.h"
 
 namespace isomer {
@@ -65,9 +66,13 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
     entrant.same = known->second;
     return number;
   }
+  entrant.takes_part = takes_part;
+  if (takes_part && !step_.empty()) {
+    entrant.refused = Refuses(DeviationWithoutSchedule(step_, plan), &entrant);
+    if (entrant.refused) return number;
+  }
   entrant.plan = std::move(plan);
   entrant.origin = std::move(origin);
-  entrant.takes_part = takes_part;
   if (takes_part) {
     entrant.by = ledger_.current();
     ledger_.CountPlan(entrant.by);
@@ -96,6 +101,17 @@ int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
   return number;
 }
 
+bool Contest::Refuses(const absl::StatusOr<std::string>& deviation, Entrant* entrant) {
+  if (!deviation.ok()) {
+    entrant->prediction = deviation.status();
+    return true;
+  }
+  if (deviation->empty()) return false;
+  deviation_ = *deviation;
+  entrant->prediction = kNotAllowed;
+  return true;
+}
+
 absl::StatusOr<Prediction> Contest::PredictionOf(int entry) {
   for (; judged_ <= static_cast<size_t>(entry); ++judged_) Judge(&entrants_[judged_]);
   return entrants_[entry].prediction;
@@ -106,6 +122,7 @@ void Contest::Judge(Entrant* entrant) {
     entrant->prediction = entrants_[entrant->same].prediction;
     return;
   }
+  if (entrant->refused) return;
   const PredictionMemo::Known known = std::exchange(entrant->known, {});
   SimulatedStep step;
   const Simulation* simulation = nullptr;
@@ -126,6 +143,7 @@ void Contest::Judge(Entrant* entrant) {
     if (memo_ != nullptr) memo_->Keep(entrant->what_runs, step);
   }
   Plan plan = std::exchange(entrant->plan, Plan());  // no longer simulated
+  if (entrant->takes_part && Refuses(DeviationOfPipeline(step_, cost_, plan), entrant)) return;
   entrant->compute_us = step.compute_us;
   entrant->prediction = Prediction{step.step_us, step.peak_bytes};
   plan.predicted_step_us = step.step_us;

@@ -2,6 +2,7 @@
 //
 // A plan that fits is better than one that does not; of those that fit the faster, of those that do
 // not the smaller. Searches under several costs often end at one plan, which is predicted once.
+// What does not do as a user says of the step takes no part, whoever proposed it.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_CONTEST_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_CONTEST_H_
 
@@ -20,6 +21,7 @@
 #include "optimizer/cost/cost.h"
 #include "optimizer/proposal/proposer_ledger.h"
 #include "optimizer/proposal/search_policy.h"
+#include "optimizer/sharding/constraints.h"
 #include "optimizer/simulator/prediction_memo.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
@@ -34,6 +36,8 @@ struct Prediction {
 // Of plans on so many different devices that simulating one takes too much memory: none is chosen.
 inline constexpr Prediction kNotSimulated = {std::numeric_limits<double>::infinity(),
                                              std::numeric_limits<int64_t>::max()};
+// Of plans that do not do as a user says.
+inline constexpr Prediction kNotAllowed = kNotSimulated;
 
 // The origin of what a search found; other plans have the name of their baseline.
 inline constexpr char kFound[] = "search";
@@ -56,9 +60,10 @@ class Contest {
   };
 
   // `threads`: that predict plans. `memo`: what other contests predict, too; both outlive this.
+  // `step`: what every plan that takes part does.
   explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr,
-                   const SearchPolicy& policy = {})
-      : cost_(cost), policy_(policy), threads_(threads), memo_(memo) {}
+                   const SearchPolicy& policy = {}, Constraints::OfStep step = {})
+      : cost_(cost), policy_(policy), step_(std::move(step)), threads_(threads), memo_(memo) {}
   // Others may wait for what was begun with plans of this one.
   ~Contest();
 
@@ -117,6 +122,9 @@ class Contest {
 
   Entry TakeBest() { return *std::move(best_); }
 
+  // Of the last plan that was not allowed to take part: what it does otherwise. "": there was none.
+  const std::string& deviation() const { return deviation_; }
+
   // Who proposed what; plans are those of the one who proposes as they are entered.
   ProposerLedger& ledger() { return ledger_; }
 
@@ -127,7 +135,8 @@ class Contest {
     bool takes_part = true;
     std::optional<std::string> by = {};
     uint64_t what_runs = 0;
-    int same = -1;  // an earlier one that runs alike
+    int same = -1;         // an earlier one that runs alike
+    bool refused = false;  // before it was predicted
     PredictionMemo::Known known = {};
     absl::StatusOr<Prediction> prediction = Prediction{};
     double compute_us = 0;
@@ -138,6 +147,8 @@ class Contest {
     PredictionMemo::Future simulation = {};
   };
   PredictionMemo::Future Begin(std::launch policy, Plan* plan) const;
+  // Whether it may not take part, as what it does otherwise is not "": that is its prediction.
+  bool Refuses(const absl::StatusOr<std::string>& deviation, Entrant* entrant);
   void Judge(Entrant* entrant);
   void Contend(const Plan& plan, const SimulatedStep& now, const std::string& origin);
   // `simulation`: null if another contest made it.
@@ -147,6 +158,7 @@ class Contest {
 
   const CostModel& cost_;
   const SearchPolicy policy_;
+  const Constraints::OfStep step_;
   const int threads_;
   PredictionMemo* const memo_;
   ProposerLedger ledger_;
@@ -154,6 +166,7 @@ class Contest {
   size_t judged_ = 0;                 // of these
   std::map<uint64_t, int> known_;     // the first entrant by what it runs
   std::list<Prefetched> prefetched_;  // where they are stays, too
+  std::string deviation_;
   std::optional<Entry> best_;
   std::optional<Plan> fastest_;  // if it is another
   std::string fastest_origin_;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/schedule/order/pipeline.h"
@@ -16,8 +15,6 @@
 
 namespace isomer {
 namespace {
-
-constexpr int64_t kMostMicroBatches = 4096;
 
 // "--tensor=8 x --pipeline=4".
 std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> flags) {
@@ -93,17 +90,17 @@ absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
   const CostOptions saved = tables->options();
   tables->set_options(OptionsOfStage(config, saved, /*by_hand=*/true));
   GridPlan result;
-  ISOMER_ASSIGN_OR_RETURN(MappedModel mapped,
+  ISOMER_ASSIGN_OR_RETURN(result.mapped,
                           MapGrid(model.graph, config.degrees, tables, &result.misfit));
-  const auto calls = static_cast<int64_t>(mapped.choices.size());
+  const auto calls = static_cast<int64_t>(result.mapped.choices.size());
   if (config.num_chunks() > calls) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--pipeline=", config.stages, config.chunks > 1 ? absl::StrCat("x", config.chunks) : "",
         ": the model has ", calls, " calls"));
   }
-  ISOMER_RETURN_IF_ERROR(SpreadOverStages(config, {}, tables, &mapped));
+  ISOMER_RETURN_IF_ERROR(SpreadOverStages(config, {}, tables, &result.mapped));
   tables->set_options(saved);
-  ISOMER_ASSIGN_OR_RETURN(result.plan, DerivePlan(model, mapped, training, tables));
+  ISOMER_ASSIGN_OR_RETURN(result.plan, DerivePlan(model, result.mapped, training, tables));
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/cost_tables.h"
+#include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/parallel_config.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
@@ -36,6 +37,7 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
 
 struct GridPlan {
   Plan plan;           // without its predictions
+  MappedModel mapped;  // what it was derived from
   std::string misfit;  // grid_mapping.h: what could not be split as asked; "": nothing
 };
 // On the devices of the tables' options. Errors: as of MapGrid; more chunks than calls.

@@ -9,6 +9,8 @@
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "optimizer/sharding/choice_axes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -32,9 +34,12 @@ class GridSearch {
 
   absl::Status Run() {
     for (const ConfigEstimate& estimate : options_.estimates) {
-      if (mapped_ == policy_.mapped_grids || deadline_.Reached().has_value()) break;
+      if (mapped_ == policy_.mapped_grids) break;
+      // Where nothing else does as a user says there is one, whatever the time.
+      if (deadline_.Reached().has_value() && !IsAllThereIs()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
     }
+    if (IsAllThereIs()) ISOMER_RETURN_IF_ERROR(SearchWithoutGrid());
     ISOMER_RETURN_IF_ERROR(DrainAfterEachStep());
     tables_.set_options(base_);
     return absl::OkStatus();
@@ -72,7 +77,7 @@ class GridSearch {
       return false;
     if (fitting_us_ > 0 && estimate.step_us > policy_.other_grid_slack * fitting_us_) return false;
     const int64_t calls = CallsOf(config);
-    if (calls > policy_.calls_of_one_grid) return false;
+    if (calls > policy_.calls_of_one_grid && !IsAllThereIs()) return false;
     if (mapped_ > 0 && calls_ + calls > policy_.grid_calls) return false;
     return std::none_of(settled_.begin(), settled_.end(),
                         [&](const ParallelConfig& other) { return config.MapsLike(other); });
@@ -98,6 +103,50 @@ class GridSearch {
     // What no rule or view spreads so is no plan.
     if (found.has_value()) Enter(*found).status().IgnoreError();
     return absl::OkStatus();
+  }
+
+  // A user wants micro-batches, and no plan has done so yet.
+  bool IsAllThereIs() const { return options_.grids.step.HasMicroBatches() && contest_.empty(); }
+
+  // Stages that no grid suits: by the search alone, which splits a micro-batch of fewer samples
+  // than a stage has devices in another way.
+  absl::Status SearchWithoutGrid() {
+    const Constraints::OfStep& step = options_.grids.step;
+    const std::optional<ParallelConfig> config = FirstPipelineOf(step);
+    if (options_.search == nullptr || !config.has_value()) return absl::OkStatus();
+    CostOptions cost = OptionsOfStage(*config, base_);
+    cost.sync_weight = policy_.exposed_synchronisation;
+    ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
+    absl::StatusOr<Pipeline> pipeline = OnAllStages(*config, std::move(found), kFound);
+    if (absl::IsNotFound(pipeline.status())) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(pipeline.status());
+    // What no rule or view spreads so is no plan.
+    Enter(*std::move(pipeline)).status().IgnoreError();
+    return absl::OkStatus();
+  }
+
+  // Of what a step leaves free, the fewest stages, and as many micro-batches as those or the next
+  // more that divide the batch.
+  std::optional<ParallelConfig> FirstPipelineOf(const Constraints::OfStep& step) const {
+    ParallelConfig config{.devices = options_.grids.devices,
+                          .update = options_.grids.update,
+                          .recomputation = step.recompute.value_or(RecomputeMode::kNone),
+                          .chunks = step.chunks.value_or(1)};
+    const bool take_turns = config.chunks > 1;
+    for (int64_t stages : DivisorsOf(config.devices)) {
+      const int64_t least = std::max<int64_t>(options_.grids.LeastStages(), take_turns ? 2 : 1);
+      if (stages < least || stages != step.stages.value_or(stages)) continue;
+      config.stages = stages;
+      for (int64_t n : DivisorsOf(BatchSize(graph_))) {
+        if (n < 2 || n != step.micro_batches.value_or(n)) continue;
+        if (take_turns && n % stages != 0) continue;
+        config.micro_batches = n;
+        if (n >= stages) return config;
+      }
+      // Fewer than stages, or none.
+      if (config.micro_batches > 1) return config;
+    }
+    return std::nullopt;
   }
 
   // The error: calls do not suit so many stages.
@@ -146,7 +195,11 @@ class GridSearch {
     const absl::StatusOr<Prediction> prediction = Enter(by_hand);
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
-    if (!prediction.ok() || contest_.Fits(*prediction)) settled_.push_back(estimate.config);
+    const bool is_allowed = !prediction.ok() || !(*prediction == kNotAllowed);
+    if (!prediction.ok() || !is_allowed || contest_.Fits(*prediction)) {
+      settled_.push_back(estimate.config);
+    }
+    if (!is_allowed) --mapped_;
     if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
     }
@@ -195,7 +248,7 @@ class GridSearch {
 
 // Baselines of all devices are known by their names; with --plan=megatron there is nothing else.
 bool MayHelp(const SearchContext& context, const Submachine& on) {
-  if (context.IsBoundToStages()) return on.is_whole;
+  if (context.WantsMicroBatches()) return on.is_whole;
   if (!context.OnPartsToo()) return false;
   if (!on.is_whole) return context.degrees_help;
   return (context.Searches() || context.options.plan == kMegatron ||
@@ -223,7 +276,8 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
   }
   options.consider = [context](const MappedModel& mapped, const ParallelConfig& config,
                                const std::string& origin) -> absl::StatusOr<Prediction> {
-    const bool is_baseline = origin != kFound && config.devices == context->devices;
+    const bool is_baseline =
+        origin != kFound && config.devices == context->devices && context->step.empty();
     if (is_baseline) return ConsiderAsBaseline(mapped, origin, config, context);
     ISOMER_ASSIGN_OR_RETURN(Plan plan, context->PlanOf(mapped, &config));
     return context->contest.Consider(std::move(plan), kFound);
@@ -245,13 +299,17 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
 
 GridOptions GridOptionsOf(const SearchContext& context, int64_t devices) {
   const OptimizeOptions& options = context.options;
+  Constraints::OfStep step = context.step;
+  const bool is_whole = options.whole_machine || options.constraints.PlaceNodes();
+  if (is_whole && step.HasMicroBatches()) step.stages = 1;
   return {.devices = devices,
           .policy = context.policy(),
           .update = options.update.method,
           .choose_update = options.choose_update_method,
           .steps_between_flushes = options.steps_between_flushes,
           .may_recompute = options.training,
-          .bound_stages = context.restrictions.stages()};
+          .bound_stages = context.restrictions.stages(),
+          .step = std::move(step)};
 }
 
 absl::StatusOr<std::vector<ConfigEstimate>> GridsOf(SearchContext* context, int64_t devices) {

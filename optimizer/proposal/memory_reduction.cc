@@ -42,13 +42,14 @@ class MemoryReduction {
     ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, origin));
     if (smallest.has_value()) ISOMER_RETURN_IF_ERROR(MakeSmaller(*smallest, origin_of_smallest));
     smallest.reset();
-    ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
+    if (!options_.micro_batches) ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
+    const int64_t micro_batches = options_.micro_batches.value_or(1);
     for (double price = policy_.first_byte_price; !IsDone() && price <= policy_.last_byte_price;
          price *= policy_.byte_price_step) {
-      ISOMER_RETURN_IF_ERROR(Try({.us_per_byte = price}).status());
+      ISOMER_RETURN_IF_ERROR(Try({price, micro_batches}).status());
     }
     for (double price : kPricesInMicroBatches) {
-      if (!IsDone()) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
+      if (!IsDone() && !options_.micro_batches) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
     }
     return IsDone() ? absl::OkStatus() : MoveStatesToHost(fastest, origin);
   }
@@ -95,7 +96,8 @@ class MemoryReduction {
         absl::c_none_of(ways, [&](const auto& way) { return IsStored(*plan, way); })) {
       return std::nullopt;
     }
-    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, Consider(*plan, plan->update, {}, kFound));
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, 
+                            Consider(*plan, plan->update, plan->recomputed, kFound));
     if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;
   }
@@ -142,8 +144,13 @@ class MemoryReduction {
     // Too few devices are alike to simulate it: it was not when it took part, either.
     if (absl::IsResourceExhausted(results.status())) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(results.status());
-    levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results),
-                                    static_cast<int>(policy_.checkpointing_levels));
+    levels_.clear();
+    if (options_.may_recompute) {
+      levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results),
+                                      static_cast<int>(policy_.checkpointing_levels));
+    }
+    const std::vector<NodeId> least =
+        options_.may_recompute ? std::vector<NodeId>() : plan.recomputed;
     ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
     // What is kept lies there for one micro-batch after the other, but for those in a pipeline.
     const int64_t kept_at_once = NumGroupsOfDevices(plan) > 1 ? moments : 1;
@@ -165,7 +172,7 @@ class MemoryReduction {
     for (const UpdateOptions& way : ways) {
       if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
       if (deadline_.Reached().has_value()) break;
-      const int entry = Enter(plan, way, {}, origin);
+      const int entry = Enter(plan, way, least, origin);
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
       if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
       hopeful.push_back({way, contest_.ComputeUsOf(entry), prediction.peak_bytes});
@@ -245,7 +252,10 @@ class MemoryReduction {
 
 // In micro-batches, with a price for memory, or both.
 absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted, SearchContext* context) {
-  if (Simulates(context->options.strategy) || context->IsBoundToStages()) return std::nullopt;
+  if (Simulates(context->options.strategy) || context->IsBoundToStages() ||
+      context->step.IsPipeline()) {
+    return std::nullopt;
+  }
   CostOptions options = context->BaseOptions();
   options.us_per_byte = wanted.us_per_byte;
   if (wanted.micro_batches == 1) {
@@ -279,7 +289,9 @@ absl::Status ProposeMemoryReduction(SearchContext* context, Submachine* on) {
   const double before_us = context->contest.step_us();
   const MemoryReductionOptions options = {
       .training = context->options.training,
-      .choose_update_method = context->options.choose_update_method};
+      .choose_update_method = context->options.choose_update_method,
+      .may_recompute = !context->step.recompute.has_value(),
+      .micro_batches = context->step.micro_batches};
   ISOMER_RETURN_IF_ERROR(ReduceMemory(
       context->cost, options, context->deadline,
       [context](const SmallerPlan& wanted) { return FindSmaller(wanted, context); },

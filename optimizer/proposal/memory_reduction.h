@@ -27,7 +27,9 @@ extern const Proposer kMemory;
 
 struct MemoryReductionOptions {
   bool training = true;
-  bool choose_update_method = false;  // of weights; else that of the plans stays
+  bool choose_update_method = false;          // of weights; else that of the plans stays
+  bool may_recompute = true;                  // else what the plans compute again stays
+  std::optional<int64_t> micro_batches = {};  // of plans that the search is asked for; none: any
 };
 
 // A plan that takes less memory, to be looked for by the search.

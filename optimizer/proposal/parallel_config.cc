@@ -88,9 +88,9 @@ class Enumerator {
     for (int64_t tensor : DivisorsOf(node)) {
       for (int64_t expert : ExpertDegrees(options_.devices / tensor)) {
         const GridDegrees degrees = {.tensor = tensor, .expert = expert};
-        if (LeastStages() == 1) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(degrees));
-        for (int64_t size = 1; pipelines && size <= options_.policy.grid_micro_batch_size;
-             size *= 2) {
+        if (IsTried(1, 1)) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(degrees));
+        if (!pipelines || options_.step.micro_batches == 1) continue;
+        for (int64_t size : SizesOfMicroBatches(degrees)) {
           const int64_t samples = size * expert;  // of a micro-batch of one share
           if (batch_ % samples == 0 && batch_ > samples) {
             ISOMER_RETURN_IF_ERROR(AddMicroBatches(degrees, size));
@@ -109,10 +109,37 @@ class Enumerator {
     std::map<int64_t, std::vector<int>> cuts;
   };
 
-  int64_t LeastStages() const {
-    int64_t least = 1;
-    for (const auto& [call, stage] : options_.bound_stages) least = std::max(least, stage + 1);
-    return least;
+  // A user's, or else those that are worth an estimate.
+  bool IsTried(int64_t stages, int64_t micro_batches) const {
+    const Constraints::OfStep& step = options_.step;
+    if (stages < options_.LeastStages() || stages != step.stages.value_or(stages)) return false;
+    if (step.micro_batches && micro_batches != *step.micro_batches) return false;
+    if (micro_batches == 1) return stages == 1 && !step.HasMicroBatches();
+    if (step.stages) return step.micro_batches || IsFew(micro_batches, stages);
+    return stages <= options_.policy.grid_stages && micro_batches >= stages &&
+           (step.micro_batches || IsFew(micro_batches, stages));
+  }
+
+  bool IsFew(int64_t micro_batches, int64_t stages) const {
+    return micro_batches <= std::min(options_.policy.grid_micro_batches,
+                                     options_.policy.micro_batches_per_stage * stages);
+  }
+
+  // Samples of a micro-batch on a device. Powers of two, or those that a user's micro-batches have.
+  std::vector<int64_t> SizesOfMicroBatches(const GridDegrees& degrees) const {
+    const Constraints::OfStep& step = options_.step;
+    std::vector<int64_t> sizes;
+    if (!step.micro_batches) {
+      const int64_t most = step.stages ? batch_ : options_.policy.grid_micro_batch_size;
+      for (int64_t size = 1; size <= most; size *= 2) sizes.push_back(size);
+      return sizes;
+    }
+    if (batch_ % *step.micro_batches != 0) return sizes;
+    const int64_t samples = batch_ / *step.micro_batches;
+    for (int64_t data : DivisorsOf(options_.devices / degrees.tensor)) {
+      if (samples % data == 0) sizes.push_back(samples / data);
+    }
+    return sizes;
   }
 
   // 1, and of a mixture those that share out its experts.
@@ -137,25 +164,21 @@ class Enumerator {
     const ParallelConfig one_share = {
         .devices = of_share, .micro_batches = batch_ / size / degrees.expert, .degrees = degrees};
     std::optional<Mapped> mapped;
-    const int64_t least = LeastStages(), devices = options_.devices / degrees.tensor;
+    const int64_t devices = options_.devices / degrees.tensor;
     for (int64_t stages : DivisorsOf(devices)) {
       const int64_t data = devices / stages, n = batch_ / size / data;
-      if (stages < least || stages > options_.policy.grid_stages) continue;
       if (data % degrees.expert != 0) continue;
-      if (batch_ % (size * data) != 0 || n < std::max<int64_t>(2, stages)) continue;
-      if (n > std::min(options_.policy.grid_micro_batches,
-                       options_.policy.micro_batches_per_stage * stages)) {
-        continue;
-      }
+      if (batch_ % (size * data) != 0 || n < 2 || !IsTried(stages, n)) continue;
       if (!mapped.has_value()) {
         ISOMER_ASSIGN_OR_RETURN(mapped, Map(one_share));
         if (!mapped.has_value()) return absl::OkStatus();
       }
       const MappedEstimate estimate = SharedOut(mapped->estimate, of_share, data / degrees.expert);
-      for (int64_t chunks = 1; chunks <= options_.policy.grid_chunks; ++chunks) {
+      const int64_t most = options_.step.chunks.value_or(options_.policy.grid_chunks);
+      for (int64_t chunks = options_.step.chunks.value_or(1); chunks <= most; ++chunks) {
         const bool may_interleave = stages > 1 && options_.bound_stages.empty();
         if (chunks > 1 && !may_interleave) break;
-        if (stages * chunks > static_cast<int64_t>(estimate.calls.size())) break;
+        if (stages > static_cast<int64_t>(estimate.calls.size()) / chunks) break;
         const ParallelConfig config = {.devices = options_.devices,
                                        .stages = stages,
                                        .micro_batches = n,
@@ -222,6 +245,9 @@ class Enumerator {
         ParallelConfig variant = config;
         variant.update = update;
         variant.recomputation = static_cast<RecomputeMode>(mode);
+        if (variant.recomputation != options_.step.recompute.value_or(variant.recomputation)) {
+          continue;
+        }
         AddEstimate(variant, estimate, cut);
         if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
         variant.steps_between_flushes = options_.steps_between_flushes;
@@ -332,6 +358,12 @@ PipelineShape ParallelConfig::Shape() const {
           .num_moments = micro_batches,
           .num_chunks = chunks,
           .num_steps = steps_between_flushes};
+}
+
+int64_t GridOptions::LeastStages() const {
+  int64_t least = 1;
+  for (const auto& [call, stage] : bound_stages) least = std::max(least, stage + 1);
+  return least;
 }
 
 bool ParallelConfig::MapsLike(const ParallelConfig& other) const {

@@ -37,10 +37,14 @@
 #include "optimizer/proposal/recompute.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/stages.h"
+#include "optimizer/sharding/constraints.h"
 #include "pcg/ir/plan.h"
 #include "pcg/schedule/order/pipeline.h"
 
 namespace isomer {
+
+// Of a step, that a user may ask for.
+inline constexpr int64_t kMostMicroBatches = 4096;
 
 struct ParallelConfig {
   int64_t devices = 1;  // the first of the machine
@@ -79,6 +83,9 @@ struct GridOptions {
   int32_t steps_between_flushes = 1;  // of grids that have a pipeline to drain
   bool may_recompute = false;
   BoundStages bound_stages = {};  // a user's: no grids of fewer stages, or where they do not suit
+  Constraints::OfStep step = {};  // a user's: no other grids, and the policy limits none of these
+
+  int64_t LeastStages() const;  // that calls are bound to
 };
 
 // `estimate`: of a mapping onto one stage, under the tables' options `cost`; `kept`: its calls

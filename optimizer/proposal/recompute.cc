@@ -1,11 +1,8 @@
 #include "optimizer/proposal/recompute.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/simulator/segments.h"
 #include "pcg/ir/operator_facts.h"
@@ -14,8 +11,6 @@
 
 namespace isomer {
 namespace {
-
-constexpr const char* kNames[kNumRecomputeModes] = {"none", "selective", "full"};
 
 // All that is worth computing again, as if every result were kept: what borders are depends little
 // on it.
@@ -156,15 +151,6 @@ class CheapResults {
 };
 
 }  // namespace
-
-const char* RecomputeModeName(RecomputeMode mode) { return kNames[static_cast<int>(mode)]; }
-
-absl::StatusOr<RecomputeMode> ParseRecomputeMode(const std::string& name) {
-  const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
-  if (found != std::end(kNames)) return static_cast<RecomputeMode>(found - std::begin(kNames));
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "': there are ", absl::StrJoin(kNames, ", ")));
-}
 
 std::vector<NodeId> RecomputedNodes(RecomputeMode mode, const Graph& graph) {
   switch (mode) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "optimizer/mapping/arranged_weights.h"
+#include "optimizer/proposal/recompute.h"
 #include "optimizer/sharding/compute_graph.h"
 #include "pcg/support/status_macros.h"
 
@@ -44,12 +45,13 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
     : model(model),
       cost(cost),
       options(options),
+      step(options.plan.empty() ? options.constraints.step : Constraints::OfStep()),
       deadline(Deadline::In(options.search.time_limit_s)),
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost, tables.options()),
       shared(*shared),
-      contest(cost, ThreadsOf(options), &shared->predictions, options.policy),
+      contest(cost, ThreadsOf(options), &shared->predictions, options.policy, step),
       searches(model, options.search, options.policy, restrictions, deadline, &tables),
       arranges_weights(
           ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}
@@ -69,6 +71,7 @@ absl::StatusOr<Plan> SearchContext::PlanOf(const MappedModel& mapped, const Para
                                            CallOrder order) {
   ISOMER_ASSIGN_OR_RETURN(Plan plan, DerivePlan(model, mapped, options.training, &tables, order));
   SetOptions(&plan);
+  if (step.recompute) plan.recomputed = RecomputedNodes(*step.recompute, plan.graph);
   if (config != nullptr) config->SetOptions(&plan);
   return plan;
 }
@@ -83,7 +86,7 @@ bool SearchContext::OnPartsToo() const {
 }
 
 bool SearchContext::SearchesParts() const {
-  return OnPartsToo() &&
+  return OnPartsToo() && !WantsMicroBatches() &&
          (options.devices == 0 || options.devices <= cost.machine().devices_per_node());
 }
 

@@ -103,7 +103,8 @@ struct SearchContext {
   CostOptions BaseOptions() const;
   CostOptions OptionsOn(const Submachine& on, double sync_weight = 1) const;
 
-  // Weights are updated as the user's options say, or as a configuration, if there is one.
+  // Weights are updated, and results computed again, as the user's options and step say, or as a
+  // configuration, if there is one.
   absl::StatusOr<Plan> PlanOf(const MappedModel& mapped, const ParallelConfig* config = nullptr,
                               CallOrder order = CallOrder::kCanonical);
   void SetOptions(Plan* plan) const;
@@ -120,8 +121,10 @@ struct SearchContext {
   bool SearchesParts() const;
   // A user binds calls to stages beyond the first: of all plans, those are pipelines.
   bool IsBoundToStages() const { return restrictions.least_stages() > 1; }
-  // Not a baseline is asked for, nor a pipeline.
-  bool Searches() const { return options.plan.empty() && !IsBoundToStages(); }
+  // For those, or for a user's step: of all plans, grids alone, on the whole machine.
+  bool WantsMicroBatches() const { return IsBoundToStages() || step.HasMicroBatches(); }
+  // Not a baseline is asked for, nor micro-batches.
+  bool Searches() const { return options.plan.empty() && !WantsMicroBatches(); }
   // Much of the time, and there is time to do something about it.
   bool DevicesWait() const;
 
@@ -145,6 +148,7 @@ struct SearchContext {
   const Model& model;
   const CostModel& cost;
   const OptimizeOptions& options;
+  const Constraints::OfStep step;  // what every plan does; of a baseline that is asked for: nothing
   const Deadline deadline;
   const int64_t devices;  // that may be used
   CostTables tables;

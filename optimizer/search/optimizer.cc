@@ -17,6 +17,7 @@
 #include "optimizer/proposal/plan_bound.h"
 #include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/search_context.h"
+#include "optimizer/proposal/step_constraint.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/status_macros.h"
@@ -79,6 +80,7 @@ class Optimizer {
     if (run_.options.plan == kGrid && run_.options.grid.has_value()) {
       CheckPipeline(*run_.options.grid, &result);
     }
+    if (!run_.options.plan.empty()) ISOMER_RETURN_IF_ERROR(CheckStepOfBaseline(&result));
     result.seconds = SecondsSince(start);
     const auto found = std::chrono::steady_clock::now();
     if (run_.Bounds()) {
@@ -267,6 +269,7 @@ class Optimizer {
 
   absl::Status NoPlan() const {
     const Graph& graph = run_.model.graph;
+    if (run_.step.HasMicroBatches()) return NoPlanOfStep();
     if (!run_.IsBoundToStages()) {
       return absl::ResourceExhaustedError(absl::StrCat("no plan of ", graph.num_nodes(),
                                                        " operators and weights on ", run_.devices,
@@ -277,6 +280,26 @@ class Optimizer {
         " stages or more keeps to them: devices (", run_.devices, ") divide by stages, a batch (",
         BatchSize(graph), ") by the other devices and as many micro-batches as stages",
         MixesSamples(graph) ? ", and this model needs all samples at once" : ""));
+  }
+
+  // What CheckStepConstraint does not know before the search.
+  absl::Status NoPlanOfStep() const {
+    const Constraints::OfStep& step = run_.step;
+    const std::string& deviation = run_.contest.deviation();
+    std::string why = "no mapping of the model is cut so";
+    if (!deviation.empty()) {
+      why = absl::StrCat("no plan found does so; of the last one, ", deviation);
+    } else if (run_.IsBoundToStages()) {
+      why = "no cut into such stages keeps nodes in those that they are bound to";
+    } else if (step.chunks.value_or(1) > 1) {
+      const std::string stages =
+          step.stages ? absl::StrCat(*step.stages, " stages")
+                      : absl::StrCat("stages that divide ", run_.devices, " devices");
+      why = absl::StrCat("cut into chunks of ", stages, ", results of one pass over the next");
+    } else if (run_.options.strategy != Strategy::kHierarchical) {
+      why = "no configuration by hand does so, and --search=hierarchical alone looks for others";
+    }
+    return absl::InvalidArgumentError(absl::StrCat(step.source, ": ", step.ToString(), ": ", why));
   }
 
   absl::Status TakeBest(OptimizeResult* result) {
@@ -305,6 +328,19 @@ class Optimizer {
                     "--pipeline=", asked.stages,
                     asked.chunks > 1 ? absl::StrCat("x", asked.chunks) : "",
                     ": calls of a stage wait for later ones, and micro-batches do not take turns");
+  }
+
+  // A baseline that is asked for takes no notice of the user's step.
+  absl::Status CheckStepOfBaseline(OptimizeResult* result) const {
+    const OptimizeOptions& options = run_.options;
+    ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
+                            DeviationOf(options.constraints.step, run_.cost, result->plan));
+    std::vector<std::string>& ignoring = result->ignoring;
+    const std::string& name = options.plan == kGrid ? options.grid_name : options.plan;
+    if (!deviation.empty() && std::find(ignoring.begin(), ignoring.end(), name) == ignoring.end()) {
+      ignoring.push_back(name);
+    }
+    return absl::OkStatus();
   }
 
   // Whether to search algebra first, concurrently. The joint search is then never worse than
@@ -381,12 +417,21 @@ absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
 
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options) {
+  OptimizeOptions wanted = options;
+  if (const Constraints::OfStep& step = options.constraints.step; options.plan.empty()) {
+    ISOMER_RETURN_IF_ERROR(CheckStepConstraint(
+        options, model, options.devices > 0 ? options.devices : cost.machine().num_devices()));
+    if (step.update) {
+      wanted.update.method = *step.update;
+      wanted.choose_update_method = false;
+    }
+  }
   const CanonicalModel canonical = Canonicalize(model, options.equal, [&](const std::string& name) {
     return AreAbout(options.constraints, name);
   });
   SharedMemos shared;
   ISOMER_ASSIGN_OR_RETURN(OptimizeResult result,
-                          Optimizer(canonical.model, rules, cost, options, &shared).Run());
+                          Optimizer(canonical.model, rules, cost, wanted, &shared).Run());
   result.plan = OverOriginal(std::move(result.plan), model, canonical);
   return result;
 }

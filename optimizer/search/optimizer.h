@@ -61,7 +61,9 @@ struct OptimizeResult {
 // InvalidArgument: it is for more devices than the machine has.
 absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost);
 
-// REQUIRES: the model's types are sequential; for training, it has a loss.
+// REQUIRES: the model's types are sequential; for training, it has a loss. Errors: constraints that
+// contradict themselves, the model, the machine or the options, or that no plan keeps; one line
+// that begins with file and line.
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/text_format.h"
 #include "optimizer/sharding/constraints.pb.h"
 #include "pcg/support/file.h"
@@ -29,11 +30,12 @@ class Sources {
     parser.ParseFromString(std::string(contents), &again);
   }
 
-  std::string Of(const char* field, int index) const {
+  // `index`: of a field that is repeated.
+  std::string Of(const char* field, int index = -1) const {
     const auto* descriptor = ConstraintsProto::descriptor()->FindFieldByName(field);
     const int line = tree_.GetLocation(descriptor, index).line;
-    return line < 0 ? absl::StrCat(name_, ": ", field, " ", index + 1)
-                    : absl::StrCat(name_, ":", line + 1);
+    if (line >= 0) return absl::StrCat(name_, ":", line + 1);
+    return absl::StrCat(name_, ": ", field, index < 0 ? "" : absl::StrCat(" ", index + 1));
   }
 
  private:
@@ -83,7 +85,110 @@ absl::StatusOr<Constraints::OfNode> NodeOf(const ConstraintsProto::Node& proto,
   return node;
 }
 
+// More than any machine has devices, or any batch samples.
+constexpr int64_t kMostParts = int64_t{1} << 20;
+
+// "stages: 4, chunks: 2".
+std::string PartsOf(const Constraints::OfStep& step) {
+  Constraints::OfStep parts;
+  parts.stages = step.stages;
+  parts.chunks = step.chunks;
+  return parts.ToString();
+}
+
+absl::StatusOr<Constraints::OfStep> StepOf(const ConstraintsProto::Step& proto,
+                                           std::string source) {
+  Constraints::OfStep step{std::move(source)};
+  if (proto.has_stages()) step.stages = proto.stages();
+  if (proto.has_chunks()) step.chunks = proto.chunks();
+  if (proto.has_micro_batches()) step.micro_batches = proto.micro_batches();
+  for (const auto& [field, parts] :
+       {std::pair("stages", step.stages), std::pair("chunks", step.chunks),
+        std::pair("micro_batches", step.micro_batches)}) {
+    if (!parts || (*parts >= 1 && *parts <= kMostParts)) continue;
+    return Wrong(step.source,
+                 absl::StrCat(field, ": ", *parts, ": it is a number from 1 to ", kMostParts));
+  }
+  if (proto.has_update()) {
+    const auto update = ParseUpdateMethod(proto.update());
+    if (!update.ok()) return Wrong(step.source, update.status().message());
+    step.update = *update;
+  }
+  if (proto.has_recompute()) {
+    const auto recompute = ParseRecomputeMode(proto.recompute());
+    if (!recompute.ok()) {
+      return Wrong(step.source, absl::StrCat("recompute ", recompute.status().message()));
+    }
+    step.recompute = *recompute;
+  }
+  if (step.empty()) {
+    return Wrong(step.source,
+                 "say of the step its stages, chunks, micro_batches, update or recompute");
+  }
+  if (step.chunks.value_or(1) > 1 && step.stages == 1) {
+    return Wrong(step.source, absl::StrCat("chunks: ", *step.chunks,
+                                           ": they take turns on several stages, and stages: 1"));
+  }
+  if (step.IsPipeline() && step.micro_batches == 1) {
+    return Wrong(step.source,
+                 absl::StrCat("micro_batches: 1: a pipeline of ", PartsOf(step), " has several"));
+  }
+  if (step.chunks.value_or(1) > 1 && step.stages && step.micro_batches &&
+      *step.micro_batches % *step.stages != 0) {
+    return Wrong(step.source,
+                 absl::StrCat("chunks: ", *step.chunks, ": ", *step.micro_batches,
+                              " micro_batches are no multiple of ", *step.stages, " stages"));
+  }
+  return step;
+}
+
+// A pipeline's stages have devices of their own, in the order of the model.
+absl::Status CheckStepSuitsNodes(const Constraints& constraints) {
+  const Constraints::OfStep& step = constraints.step;
+  const std::string said = absl::StrCat(" (", step.source, ": ", step.ToString(), ")");
+  for (const Constraints::OfNode& node : constraints.nodes) {
+    if (node.stage && step.stages && *node.stage >= *step.stages) {
+      return Wrong(node.source,
+                   absl::StrCat("stage ", *node.stage, ": they are 0 to ", *step.stages - 1, said));
+    }
+    if (node.stage && step.chunks.value_or(1) > 1) {
+      return Wrong(node.source, absl::StrCat("stage ", *node.stage,
+                                             ": nodes are bound to those of one chunk", said));
+    }
+    if (node.stage.value_or(0) > 0 && step.micro_batches == 1) {
+      return Wrong(node.source,
+                   absl::StrCat("stage ", *node.stage, ": a pipeline has micro-batches", said));
+    }
+    if (node.devices && step.IsPipeline()) {
+      return Wrong(node.source, absl::StrCat("a stage has devices of its own", said));
+    }
+  }
+  if (!constraints.colocations.empty() && step.IsPipeline()) {
+    return Wrong(constraints.colocations[0].source,
+                 absl::StrCat("the cut into stages does not know of colocation", said,
+                              "; bind nodes to a stage"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+std::string Constraints::OfStep::ToString() const {
+  std::vector<std::string> parts;
+  for (const auto& [field, value] : {std::pair("stages", stages), std::pair("chunks", chunks),
+                                     std::pair("micro_batches", micro_batches)}) {
+    if (value) parts.push_back(absl::StrCat(field, ": ", *value));
+  }
+  if (update) parts.push_back(absl::StrCat("update: ", UpdateMethodName(*update)));
+  if (recompute) parts.push_back(absl::StrCat("recompute: ", RecomputeModeName(*recompute)));
+  return absl::StrJoin(parts, ", ");
+}
+
+bool Constraints::PlaceNodes() const {
+  return !colocations.empty() || std::any_of(nodes.begin(), nodes.end(), [](const OfNode& node) {
+    return node.devices.has_value();
+  });
+}
 
 absl::StatusOr<Constraints> ParseConstraints(absl::string_view contents, const std::string& name) {
   ConstraintsProto proto;
@@ -102,6 +207,10 @@ absl::StatusOr<Constraints> ParseConstraints(absl::string_view contents, const s
     const auto& names = proto.colocate(i).node();
     constraints.colocations.push_back({{names.begin(), names.end()}, sources.Of("colocate", i)});
     if (names.empty()) return Wrong(constraints.colocations.back().source, "names no node");
+  }
+  if (proto.has_step()) {
+    ISOMER_ASSIGN_OR_RETURN(constraints.step, StepOf(proto.step(), sources.Of("step")));
+    ISOMER_RETURN_IF_ERROR(CheckStepSuitsNodes(constraints));
   }
   return constraints;
 }

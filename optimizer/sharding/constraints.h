@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "optimizer/sharding/recompute_mode.h"
+#include "pcg/ir/weight_update.h"
 
 namespace isomer {
 
@@ -37,11 +39,31 @@ struct Constraints {
     std::vector<std::string> names;
     std::string source;
   };
+  // Of the whole step: what is absent is free. A plan without a pipeline has one stage of one
+  // chunk.
+  struct OfStep {
+    std::string source = {};
+    std::optional<int64_t> stages = {}, chunks = {}, micro_batches = {};
+    std::optional<UpdateMethod> update = {};
+    std::optional<RecomputeMode> recompute = {};
+
+    bool empty() const { return !stages && !chunks && !micro_batches && !update && !recompute; }
+    // No plan of one micro-batch, and none of one stage, does what it says.
+    bool IsPipeline() const { return stages.value_or(1) > 1 || chunks.value_or(1) > 1; }
+    bool HasMicroBatches() const { return IsPipeline() || micro_batches.value_or(1) > 1; }
+    // "stages: 4, update: sharded".
+    std::string ToString() const;
+  };
   std::vector<OfTensor> tensors;
   std::vector<OfNode> nodes;
   std::vector<Colocation> colocations;
+  OfStep step;
 
-  bool empty() const { return tensors.empty() && nodes.empty() && colocations.empty(); }
+  // Some operator runs on certain devices, or on all of them.
+  bool PlaceNodes() const;
+  bool empty() const {
+    return tensors.empty() && nodes.empty() && colocations.empty() && step.empty();
+  }
 };
 
 // Errors: unreadable file, constraints that say nothing, or that contradict themselves; one line

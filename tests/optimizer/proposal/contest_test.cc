@@ -3,13 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/grid_plan.h"
+#include "optimizer/proposal/parallel_config.h"
+#include "optimizer/proposal/recompute.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/constraints.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/test_machine.h"
@@ -51,6 +57,67 @@ TEST_F(ContestTest, WhatAPlanRunsTellsItFromOthers) {
   const Prediction whole = contest.Consider(PlanOf(0), "by weight").value();
   const Prediction buckets = contest.Consider(PlanOf(1 << 30), "at once").value();
   EXPECT_NE(whole.step_us, buckets.step_us);
+}
+
+// Whoever proposed them: of one that does otherwise there is no prediction, and it is not the best.
+TEST_F(ContestTest, PlansThatDoNotAsAUserSaysOfTheStepTakeNoPart) {
+  const Plan plan = PlanOf(0);  // one micro-batch, all-reduces, and all is kept
+  ASSERT_FALSE(RecomputedNodes(RecomputeMode::kFull, plan.graph).empty());
+  for (const auto& [step, deviation] : std::vector<std::pair<std::string, std::string>>{
+           {"stages: 2", "it has one micro-batch"},
+           {"chunks: 2", "it has one micro-batch"},
+           {"micro_batches: 4", "it has 1 micro-batch"},
+           {"update: \"sharded\"", "it updates by all_reduce"},
+           {"recompute: \"full\"", "it computes 0 results again"},
+           {"stages: 1 micro_batches: 1 chunks: 1 update: \"all_reduce\" recompute: \"none\"",
+            ""}}) {
+    SCOPED_TRACE(step);
+    const Constraints::OfStep wanted =
+        ParseConstraints("step { " + step + " }", "mine.txt").value().step;
+    Contest contest(cost_, 1, nullptr, {}, wanted);
+    const Prediction prediction = contest.Consider(plan, "some").value();
+    EXPECT_EQ(prediction == kNotAllowed, !deviation.empty());
+    EXPECT_EQ(contest.empty(), !deviation.empty());
+    EXPECT_EQ(contest.deviation(), deviation);
+    const int only_predicted = contest.Enter(plan, "baseline", /*takes_part=*/false);
+    EXPECT_LT(contest.PredictionOf(only_predicted).value().step_us, kNotAllowed.step_us);
+    EXPECT_EQ(contest.empty(), !deviation.empty());
+  }
+}
+
+TEST_F(ContestTest, OfASearchIsAboutTheUsersStep) {
+  OptimizeOptions options;
+  options.constraints = ParseConstraints("step { recompute: \"full\" }", "mine.txt").value();
+  for (const bool searches : {true, false}) {
+    if (!searches) options.plan = kDataParallel;
+    PredictionMemo predictions;
+    SearchContext context(model_, index_, cost_, options, &predictions);
+    const Prediction prediction = context.contest.Consider(PlanOf(0), "some").value();
+    EXPECT_EQ(prediction == kNotAllowed, searches);
+    EXPECT_EQ(context.contest.empty(), searches);
+  }
+}
+
+// Stages are those of the schedule, and not those that somebody meant.
+TEST_F(ContestTest, StagesAreThoseOfTheSchedule) {
+  CostTables tables(index_, cost_, {});
+  const ParallelConfig config{.devices = 8, .stages = 2, .micro_batches = 4};
+  Plan plan = PlanOfConfig(model_, /*training=*/true, config, &tables)->plan;
+  config.SetOptions(&plan);
+  for (const auto& [step, deviation] : std::vector<std::pair<std::string, std::string>>{
+           {"stages: 2", ""},
+           {"stages: 1", "it has 2 stages"},
+           {"stages: 4", "it has 2 stages"},
+           {"chunks: 2", "it has 1 chunk of the model on a stage"},
+           {"chunks: 1", ""}}) {
+    SCOPED_TRACE(step);
+    const Constraints::OfStep wanted =
+        ParseConstraints("step { " + step + " }", "mine.txt").value().step;
+    Contest contest(cost_, 1, nullptr, {}, wanted);
+    EXPECT_EQ(contest.Consider(plan, "some").value() == kNotAllowed, !deviation.empty());
+    EXPECT_EQ(contest.empty(), !deviation.empty());
+    EXPECT_EQ(contest.deviation(), deviation);
+  }
 }
 
 TEST_F(ContestTest, PlansTakePartInTheOrderInWhichTheyWereEntered) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -94,6 +95,37 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
   }
   EXPECT_GT(pipelines, 3);
   EXPECT_GT(tensor, 3);
+}
+
+// Also those that are not worth an estimate else: 16 micro-batches are of 1 or 3 samples, or of 6.
+TEST_F(Grids, ThoseOfAUsersStepAlone) {
+  Prepare(ResidualModel(8, 48, 16, 32), 1, 8);
+  const auto all_of = [&](const Constraints::OfStep& step, bool chooses = false) {
+    const auto estimates = EnumerateGrids(
+        model_.graph,
+        {.devices = 8, .choose_update = chooses, .may_recompute = chooses, .step = step},
+        int64_t{1} << 40, tables_.get());
+    EXPECT_TRUE(estimates.ok()) << estimates.status();
+    std::vector<ParallelConfig> configs;
+    for (const ConfigEstimate& estimate : *estimates) configs.push_back(estimate.config);
+    EXPECT_FALSE(configs.empty()) << step.ToString();
+    return configs;
+  };
+  std::set<int64_t> sizes;
+  for (const ParallelConfig& config : all_of({.micro_batches = 16})) {
+    EXPECT_EQ(config.micro_batches, 16);
+    sizes.insert(48 / 16 / config.data_degree());
+  }
+  EXPECT_TRUE(sizes.contains(3));
+  for (const ParallelConfig& config : all_of({.stages = 4})) EXPECT_EQ(config.stages, 4);
+  for (const ParallelConfig& config : all_of({.stages = 8, .micro_batches = 2})) {
+    EXPECT_EQ(config.stages, 8);
+    EXPECT_EQ(config.micro_batches, 2);
+  }
+  for (const ParallelConfig& config : all_of({.micro_batches = 1})) EXPECT_EQ(config.stages, 1);
+  for (const ParallelConfig& config : all_of({.recompute = RecomputeMode::kSelective}, true)) {
+    EXPECT_EQ(config.recomputation, RecomputeMode::kSelective);
+  }
 }
 
 // A mixture's experts are shared out by devices that share out the batch of all else.
