@@ -96,7 +96,7 @@ class MemoryReduction {
         absl::c_none_of(ways, [&](const auto& way) { return IsStored(*plan, way); })) {
       return std::nullopt;
     }
-    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, 
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
                             Consider(*plan, plan->update, plan->recomputed, kFound));
     if (!contest_.Fits(prediction)) ISOMER_RETURN_IF_ERROR(MakeSmaller(*plan, kFound));
     return prediction.step_us;

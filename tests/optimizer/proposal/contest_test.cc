@@ -90,8 +90,8 @@ TEST_F(ContestTest, OfASearchIsAboutTheUsersStep) {
   options.constraints = ParseConstraints("step { recompute: \"full\" }", "mine.txt").value();
   for (const bool searches : {true, false}) {
     if (!searches) options.plan = kDataParallel;
-    PredictionMemo predictions;
-    SearchContext context(model_, index_, cost_, options, &predictions);
+    SharedMemos shared;
+    SearchContext context(model_, index_, cost_, options, &shared);
     const Prediction prediction = context.contest.Consider(PlanOf(0), "some").value();
     EXPECT_EQ(prediction == kNotAllowed, searches);
     EXPECT_EQ(context.contest.empty(), searches);

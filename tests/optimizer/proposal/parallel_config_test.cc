@@ -256,9 +256,10 @@ TEST_F(Grids, StepsOfChunksAreAsEstimatedForAnyNumberOfMicroBatches) {
 // What a stage gets from another it keeps for its backward pass: once, however many calls read it.
 TEST_F(Grids, WhatIsReceivedIsKept) {
   Prepare(ResidualModel(1, 4, 16, 32), 1, 2);
-  const ComputeGraph::Operand of_first{.producer = 0};
+  ComputeGraph::ComputeNode reads_first;
+  reads_first.operands = {{.producer = 0}};
   MappedEstimate mapped;
-  mapped.compute.nodes = {{}, {.operands = {of_first}}, {.operands = {of_first}}};
+  mapped.compute.nodes = {{}, reads_first, reads_first};
   mapped.calls.resize(3);
   mapped.calls[0].output_bytes = 1000;
   const auto peak_of = [&](int64_t stages, const std::vector<int>& stage_of_call, bool training) {
