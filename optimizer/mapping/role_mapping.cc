@@ -78,10 +78,11 @@ class RoleMapper {
       if (!choice.ok()) continue;
       if (wish.model >= 0) roles[wish.model] = DimRole::kModel;
       if (wish.expert >= 0) roles[wish.expert] = DimRole::kExpert;
-      // A dim that could not be split is unsplit again after this call.
+      // A dim that could not be split is unsplit again after this call, unless the wish is so.
       for (size_t v = 0; v < roles.size(); ++v) {
         const bool is_set = roles[v] == DimRole::kModel || roles[v] == DimRole::kExpert;
-        if (is_set && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
+        const bool is_wished = static_cast<int>(v) == wish.model;
+        if (is_set && !is_wished && choice->degrees[v] == 1) roles[v] = DimRole::kNone;
       }
       return Chosen{*std::move(choice), std::move(roles)};
     }

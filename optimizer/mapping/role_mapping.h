@@ -18,7 +18,8 @@
 namespace isomer {
 
 // A choice by its axes; devices left over are idle. `model` and `expert`: the iteration dims split
-// by tensor and expert parallelism, which later calls are told; -1: none.
+// by tensor and expert parallelism, which later calls are told; -1: none. `model` may be one that
+// this call does not split, for those that can.
 struct ShardingPreference {
   std::vector<Axis> axes;
   int64_t start = 0;  // relative to the first device

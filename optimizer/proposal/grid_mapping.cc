@@ -9,6 +9,7 @@
 #include "optimizer/proposal/expert_calls.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/compute_graph.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -79,10 +80,17 @@ class GridMapper {
       left /= degree;
     };
     const int model = degrees_.tensor > 1 ? ModelDimOf(call) : -1;
+    const int sequence = call.DimOf(DimRole::kSequence);
+    if (const int64_t part = PartOfModel(call, model, sequence); part > 0) {
+      add(sequence, degrees_.tensor / part);
+      add(model, part);
+      if (experts >= 0) add(experts, degrees_.expert);
+      add(batch, call.DegreeFor(batch, left));
+      return {{inner.rbegin(), inner.rend()}, 0, model, experts};
+    }
     const bool is_model =
         model >= 0 && model != batch && Divides(call, model, degrees_.tensor, "tensor");
     if (is_model) add(model, degrees_.tensor);
-    const int sequence = call.DimOf(DimRole::kSequence);
     const bool shares_sequence = !is_model && degrees_.sequence_parallel;
     const int64_t of_sequence = degrees_.context * (shares_sequence ? degrees_.tensor : 1);
     const bool splits_sequence = sequence >= 0 && sequence != batch && sequence != model &&
@@ -102,6 +110,24 @@ class GridMapper {
     return {{inner.rbegin(), inner.rend()}, 0, is_model ? model : -1, experts};
   }
 
+  // Fewer heads than devices, as those of keys may be: by how much they are split, where the
+  // sequence is split by what that leaves of the degree; 0: all else. Devices of one head are next
+  // to each other: they exchange queries, which have more heads, and results.
+  int64_t PartOfModel(const CallToMap& call, int model, int sequence) {
+    if (model < 0 || call.roles[model] != DimRole::kModel || degrees_.context > 1) return 0;
+    if (sequence < 0 || sequence == model || call.DimOf(DimRole::kBatch) == model) return 0;
+    const bool splits = call.space.expansions.SplitOf(model) != nullptr;
+    const int64_t part = splits ? call.DegreeFor(model, degrees_.tensor) : 1;
+    const int64_t rest = degrees_.tensor / part;
+    if (rest == 1 || call.DegreeFor(sequence, rest) != rest) return 0;
+    if (part == 1 && !IsAttention(call.space.op.kind())) return 0;
+    const int64_t size = splits ? call.declaration().dims[model].size.value() : 1;
+    Misfit(call, model, size, degrees_.tensor, "tensor",
+           absl::StrCat("split ", part > 1 ? absl::StrCat("by ", part, " in it and ") : "", "by ",
+                        rest, " in its sequence, with exchanges among those ", rest));
+    return part;
+  }
+
   // What is computed from samples, where a rule says that copies of results are results of copies;
   // a loss is split in its rows.
   bool CanBeCopied(const CallToMap& call) const {
@@ -113,9 +139,12 @@ class GridMapper {
 
   // Of tensor parallelism; -1: the call is not split so.
   int ModelDimOf(const CallToMap& call) const {
-    const int model = call.DimOf(DimRole::kModel);
-    if (model >= 0) return model;
     const Declaration& d = call.declaration();
+    const int model = call.DimOf(DimRole::kModel);
+    // Not the features of its values, each of which takes all scores.
+    const int heads = IsAttention(call.space.op.kind()) ? d.LeadOfOutputDim(0, 1) : -1;
+    if (heads >= 0 && call.roles[heads] == DimRole::kModel) return heads;
+    if (model >= 0) return model;
     const bool is_product = call.IsProductWithWeight() || experts_.IsProduct(call.id);
     if (is_product) {  // column parallel
       return d.LeadOfOutputDim(0, static_cast<int>(d.outputs[0].size()) - 1);
@@ -129,13 +158,16 @@ class GridMapper {
 
   bool Divides(const CallToMap& call, int dim, int64_t degree, const char* flag) {
     if (call.DegreeFor(dim, degree) == degree) return true;
-    if (misfit_ != nullptr && misfit_->empty()) {
-      const IterationDim& d = call.declaration().dims[dim];
-      *misfit_ =
-          absl::StrCat("--", flag, "=", degree, " does not divide the ", d.size.value(), " of dim ",
-                       d.name, " of ", graph_.Label(call.id), ", which is split by less");
-    }
+    Misfit(call, dim, call.declaration().dims[dim].size.value(), degree, flag, "split otherwise");
     return false;
+  }
+
+  void Misfit(const CallToMap& call, int dim, int64_t size, int64_t degree, const char* flag,
+              const std::string& instead) {
+    if (misfit_ == nullptr || !misfit_->empty()) return;
+    *misfit_ = absl::StrCat("--", flag, "=", degree, " does not divide the ", size, " of dim ",
+                            call.declaration().dims[dim].name, " of ", graph_.Label(call.id),
+                            ", which is ", instead);
   }
 
   absl::Status CheckUsed(const MappedModel& mapped) const {

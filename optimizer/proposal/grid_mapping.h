@@ -10,7 +10,9 @@
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
 //            the sequence parallelism of Korthikanti et al. 2022); without sequence parallelism,
 //            or where the sequence is no dim of its own, each device computes all of that for
-//            itself
+//            itself. Attention of fewer key heads than devices, and what leads to its keys and
+//            values, is split by as much as divides the heads and in the sequence by what is left:
+//            no rule splits the queries of one key head (Megatron-LM does, with copies of it)
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_MAPPING_H_
 
@@ -33,11 +35,11 @@ struct GridDegrees {
 };
 
 // Over the devices, and micro-batches, of the tables' options; data parallelism has what the other
-// degrees leave. A call whose dim a degree does not divide is split by less of it; `misfit` (may be
-// null) is set to a line that names the first, or to "". Errors: NotFound if the model has no
-// column-parallel product that a row-parallel one follows (tensor), no sequence (context), no
-// products of experts (expert). REQUIRES: tensor x context, and expert x context x tensor, divide
-// the devices.
+// degrees leave. A call whose dim a degree does not divide is split by less of it, or in another;
+// `misfit` (may be null) is set to a line that names the first, or to "". Errors: NotFound if the
+// model has no column-parallel product that a row-parallel one follows (tensor), no sequence
+// (context), no products of experts (expert). REQUIRES: tensor x context, and expert x context x
+// tensor, divide the devices.
 absl::StatusOr<MappedModel> MapGrid(const Graph& graph, const GridDegrees& degrees,
                                     CostTables* tables, std::string* misfit = nullptr);
 

@@ -98,6 +98,27 @@ TEST(TensorParallelism, WithoutASequencesIsCertifiedAndGivesTheModelsGradients) 
   }
 }
 
+// Heads of keys that fewer than all devices share, or one: the sequence is split, too.
+TEST(TensorParallelism, OfFewKeyHeadsIsCertifiedAndGivesTheModelsGradients) {
+  const std::string plan = ScratchFile("key_heads.plan");
+  for (const std::string key_heads : {"1", "2"}) {
+    for (const std::string more : {"--pipeline=1", "--pipeline=2", "--nosequence_parallel"}) {
+      const ProgramResult made =
+          RunBinary("isomer-optimize",
+                    {absl::StrCat("zoo:llama?layers=2&hidden=32&heads=8&key_heads=", key_heads,
+                                  "&intermediate=32&vocabulary=64&seq=8&batch=8"),
+                     "--machine=laptop_cpu", "--nodes=1", "--devices_per_node=8", "--plan=grid",
+                     "--tensor=4", more, "--loss_alone", "--out=" + plan});
+      ASSERT_EQ(made.exit_code, 0) << made.err;
+      EXPECT_THAT(made.err, HasSubstr(" in its sequence, with exchanges among those "));
+      const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+      EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+      const ProgramResult run = RunBinary("isomer-run", {plan, "--check", "--steps=1"});
+      EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+    }
+  }
+}
+
 // With it, what has no sequence dim of its own (rows of logits) is computed by all, not by one.
 TEST(TensorParallelism, KeepsAllDevicesBusy) {
   const std::string plan = ScratchFile("rows.plan");

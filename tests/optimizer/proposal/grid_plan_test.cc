@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "optimizer/cost/timeline.h"
 #include "optimizer/report/report.h"
 #include "optimizer/report/throughput.h"
@@ -341,6 +342,56 @@ TEST(GridPlan, IsExplainedByTheScheduleThatWasSimulated) {
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_EQ(static_cast<size_t>(result->simulation.tasks.size()), lowered->schedule.tasks.size());
     EXPECT_TRUE(ReportOf(*result, rules, cost).ok());
+  }
+}
+
+// Fewer heads of keys than devices: heads are split as far as they go, the sequence by the rest,
+// and what follows is split as if heads were. The features of values, which the product before
+// them splits, never are: each would take all scores.
+TEST(GridPlan, SplitsAttentionOfFewKeyHeadsInItsSequence) {
+  for (int64_t key_heads : {1, 2}) {
+    SCOPED_TRACE(key_heads);
+    const int64_t features = 4 * key_heads;
+    Model model = TextModel(absl::Substitute(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "k" : f32[32,$0]
+%3 = weight "v" : f32[32,$0]
+%4 = weight "o" : f32[32,32]
+%5 = matmul(%0, %1) : f32[4,8,32]
+%6 = reshape(%5) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%7 = transpose(%6) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%8 = matmul(%0, %2) : f32[4,8,$0]
+%9 = reshape(%8) {shape=[4,8,$1,4]} : f32[4,8,$1,4]
+%10 = transpose(%9) {perm=[0,2,1,3]} : f32[4,$1,8,4]
+%11 = matmul(%0, %3) : f32[4,8,$0]
+%12 = reshape(%11) {shape=[4,8,$1,4]} : f32[4,8,$1,4]
+%13 = transpose(%12) {perm=[0,2,1,3]} : f32[4,$1,8,4]
+%14 = attention(%7, %10, %13) {scale=0.5,causal=1} : f32[4,8,8,4]  # heads
+%15 = transpose(%14) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%16 = reshape(%15) {shape=[4,8,32]} : f32[4,8,32]
+%17 = matmul(%16, %4) : f32[4,8,32]
+output "y" = %17
+)",
+                                             features, key_heads));
+    const Made made = Optimized(model, 4, {.degrees = {.tensor = 4}}, /*training=*/false);
+    ASSERT_TRUE(made.result.ok()) << made.result.status();
+    ExpectPlanHolds(made.result->plan, made.rules);
+    const int64_t rest = 4 / key_heads;
+    EXPECT_THAT(made.result->misfit,
+                HasSubstr(absl::StrCat("--tensor=4 does not divide the ", key_heads, " of dim ")));
+    EXPECT_THAT(made.result->misfit, HasSubstr(absl::StrCat("by ", rest, " in its sequence")));
+    const Graph& graph = made.result->plan.graph;
+    bool has_partials = false;
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      const TensorType& type = graph.node({id}).outputs[0];
+      if (graph.node({id}).op.kind() == OpKind::kMatMul) has_partials |= type.partials == 4;
+      if (graph.node({id}).op.kind() != OpKind::kAttention) continue;
+      EXPECT_EQ(type.dims[1].degree, key_heads);
+      EXPECT_EQ(type.dims[2].degree, rest);
+      EXPECT_EQ(type.dims[3].degree, 1);
+    }
+    EXPECT_TRUE(has_partials) << "the product behind is split in its rows";
   }
 }
 
