@@ -33,13 +33,15 @@ constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
 void AddWeights(const ParallelConfig& config, const CostOptions& cost, const CallEstimate& call,
                 StageLoad* load) {
   const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
-  const int64_t stored = call.weights * each.stored, gradient = call.weights * each.gradient;
-  const int64_t trained = call.weights * each.trained;
   const UpdateMethodTraits& traits = TraitsOf(config.update);
-  const int64_t of_weight = stored / (traits.splits_weight ? call.copies : 1);
+  const auto on_device = [&](int64_t bytes_each, bool splits) {
+    const int64_t saved = splits ? call.in_parts - call.in_parts / call.copies : 0;
+    return (call.weights - saved) * bytes_each;
+  };
+  const int64_t of_weight = on_device(each.stored, traits.splits_weight);
   int64_t bytes = of_weight +
-                  gradient / (traits.SplitsGradient(config.micro_batches) ? call.copies : 1) +
-                  trained / (traits.splits_trained ? call.copies : 1);
+                  on_device(each.gradient, traits.SplitsGradient(config.micro_batches)) +
+                  on_device(each.trained, traits.splits_trained);
   if (config.steps_between_flushes > 1) bytes += of_weight;
   // In all-reduces, each of which is as much as a scatter and a gather.
   const bool is_whole = traits.sum == UpdateMethodTraits::Sum::kAllReduce;
@@ -219,7 +221,7 @@ class Enumerator {
     for (CallEstimate& call : estimate.calls) {
       call.us /= shares;
       call.gather_us /= shares;
-      call.copies *= data;
+      call.SetCopies(call.copies * data);
       call.synchronisation_us += us_per_byte * static_cast<double>(call.weights * gradient);
     }
     return estimate;

@@ -1,6 +1,7 @@
 #include "optimizer/proposal/stages.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -12,6 +13,7 @@
 #include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/stage_cut.h"
+#include "pcg/ir/weight_cuts.h"
 #include "pcg/profile/work.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -81,9 +83,11 @@ class Estimator {
         continue;
       }
       estimate.weights += stored.type.LocalElements();
+      estimate.shards.push_back(stored.type.LocalShape());
       const size_t axis = stored.type.dims.size();
       estimate.copies = stored.type.copies / stored.view.MomentsOfAxis(axis);
     }
+    estimate.SetCopies(estimate.copies);
     for (const Placement& output : choice.outputs) estimate.output_bytes += BytesOf(output.type);
     return estimate;
   }
@@ -192,6 +196,15 @@ std::vector<StageRange> RangesOf(const ComputeGraph& compute, const BoundStages&
 }
 
 }  // namespace
+
+void CallEstimate::SetCopies(int64_t devices) {
+  copies = devices;
+  in_parts = 0;
+  for (const std::vector<int64_t>& shard : shards) {
+    if (CutsOf(shard, copies).empty()) continue;
+    in_parts += std::accumulate(shard.begin(), shard.end(), int64_t{1}, std::multiplies<>());
+  }
+}
 
 absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables) {
   return Estimator(mapped, tables).Run();

@@ -25,7 +25,12 @@ struct CallEstimate {
   int64_t weights = 0;            // trained, in numbers
   int64_t fixed_bytes = 0;        // stored, not trained
   int64_t copies = 1;             // devices that hold the same shard of its weights
-  int64_t kept_bytes = 0;         // for the backward pass, of one micro-batch
+  // Of what is trained, the shards of each weight, and of `weights` those that as many equal parts
+  // as there are copies make up: others have no parts (ZeRO).
+  std::vector<std::vector<int64_t>> shards = {};
+  int64_t in_parts = 0;
+  void SetCopies(int64_t devices);
+  int64_t kept_bytes = 0;  // for the backward pass, of one micro-batch
   // Of operands that are placed otherwise than they were made, as they are read, which are kept,
   // too; and what gathering them again takes, of all micro-batches.
   int64_t gathered_bytes = 0;

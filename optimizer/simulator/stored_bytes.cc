@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "pcg/ir/weight_cuts.h"
+
 namespace isomer {
 namespace {
 
@@ -37,12 +39,13 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
     }
     const TensorType& type = graph.node({stored}).outputs[0];
     const MachineView& view = plan.views[stored];
-    const int64_t copies = type.copies / view.MomentsOfAxis(type.dims.size());
+    // Equal parts, or none.
+    int64_t copies = std::max<int64_t>(1, type.copies / view.MomentsOfAxis(type.dims.size()));
+    if (CutsOf(type.LocalShape(), copies).empty()) copies = 1;
     const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
     // Stored in low precision if all users compute in it, else in its own type.
     const auto bytes_in = [&](DataType stored) {
-      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(),
-                          std::max<int64_t>(copies, 1));
+      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(), copies);
     };
     on_device[view.start] += std::min(bytes_in(dtype), bytes_in(type.dtype));
   }

@@ -1,4 +1,5 @@
 #include "pcg/schedule/lowering/update.h"
+#include "pcg/ir/weight_cuts.h"
 
 #include <algorithm>
 #include <numeric>
@@ -81,7 +82,7 @@ UpdateMethod UpdateLowering::MethodOf(size_t p) {
   const std::vector<BufferId> copies = PieceAt(p, 0, {}).copies;
   if (copies.size() == 1) return UpdateMethod::kAllReduce;
   const bool can_be_cut =
-      !CutsOf(builder_.buffer(copies[0]).box, static_cast<int64_t>(copies.size())).empty();
+      !CutsOf(builder_.buffer(copies[0]).box.shape, static_cast<int64_t>(copies.size())).empty();
   return IsSharded(method) && !can_be_cut ? UpdateMethod::kAllReduce : method;
 }
 

@@ -1,32 +1,17 @@
 #include "pcg/schedule/lowering/weight_parts.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
+#include "pcg/ir/weight_cuts.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 
-std::vector<int64_t> CutsOf(const Box& box, int64_t parts) {
-  std::vector<int64_t> cuts(box.shape.size(), 1);
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    if (box.shape[i] % parts != 0) continue;
-    cuts[i] = parts;
-    return cuts;
-  }
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    cuts[i] = std::gcd(box.shape[i], parts);
-    parts /= cuts[i];
-  }
-  if (parts > 1) cuts.clear();
-  return cuts;
-}
-
 Box Slice(Box box, int64_t part, int64_t parts) {
-  const std::vector<int64_t> cuts = CutsOf(box, parts);
+  const std::vector<int64_t> cuts = CutsOf(box.shape, parts);
   ISOMER_CHECK(!cuts.empty());
   for (size_t i = cuts.size(); i-- > 0; part /= cuts[i]) {
     box.shape[i] /= cuts[i];
@@ -36,7 +21,7 @@ Box Slice(Box box, int64_t part, int64_t parts) {
 }
 
 int64_t PartOf(const Box& box, const Box& slice, int64_t parts) {
-  const std::vector<int64_t> cuts = CutsOf(box, parts);
+  const std::vector<int64_t> cuts = CutsOf(box.shape, parts);
   int64_t part = 0;
   for (size_t i = 0; i < cuts.size(); ++i) {
     part = part * cuts[i] + (slice.origin[i] - box.origin[i]) / slice.shape[i];
@@ -68,7 +53,7 @@ absl::StatusOr<std::vector<WeightParts::Copies>> WeightParts::PiecesOf(TensorRef
     }
     const int64_t members = static_cast<int64_t>(piece.size());
     const Box box = ShardBox(type, CoordinatesOfShard(type, static_cast<int64_t>(first)).dims);
-    const bool cut = members > 1 && !CutsOf(box, members).empty();
+    const bool cut = members > 1 && !CutsOf(box.shape, members).empty();
     const bool even = std::all_of(piece.begin(), piece.end(), [&](const auto& copy) {
       return copy.second.size() * piece.size() == copies;
     });

@@ -19,11 +19,7 @@
 
 namespace isomer {
 
-// In how many pieces each dim of the box is cut for `parts` equal slices: the first dim that they
-// divide, so that slices are long lines of memory; else the first dims as far as they go (768 x 768
-// in 1,024: 256 x 4). Empty if there is no way.
-std::vector<int64_t> CutsOf(const Box& box, int64_t parts);
-// Slices are numbered from the first dim on. REQUIRES: there is a way.
+// Slices are numbered from the first dim on. REQUIRES: there is a way (CutsOf).
 Box Slice(Box box, int64_t part, int64_t parts);
 // The inverse: which of `parts` slices of the box `slice` is.
 int64_t PartOf(const Box& box, const Box& slice, int64_t parts);

@@ -1,4 +1,5 @@
 #include "pcg/schedule/symmetry/class_sizes.h"
+#include "pcg/ir/weight_cuts.h"
 
 #include <algorithm>
 #include <numeric>
@@ -76,7 +77,7 @@ bool ClassSizes::KeepWhole(const Schedule& schedule, UpdateOptions* update) cons
     const NodeShards& node = shards_[parameter.tensor.node.value];
     const TensorType& type = all_.graph.type(parameter.tensor);
     const Box box = ShardBox(type, std::vector<int64_t>(type.rank(), 0));
-    if (node.equal || !CutsOf(box, node.copies).empty()) continue;
+    if (node.equal || !CutsOf(box.shape, node.copies).empty()) continue;
     update->methods[all_.graph.node(parameter.leaves[0]).name] = UpdateMethod::kAllReduce;
     any = true;
   }

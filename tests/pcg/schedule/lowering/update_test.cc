@@ -1,6 +1,7 @@
 // The three ways to keep copies of parameters equal, optimizers and buckets: what is lowered, and
 // that the checker refuses schedules that do it wrong.
 #include "pcg/schedule/lowering/update.h"
+#include "pcg/ir/weight_cuts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,10 +73,10 @@ std::vector<const Task*> TasksOf(const Schedule& schedule, TaskKind kind) {
 }
 
 TEST(WeightParts, AreLongLinesOfOneDimWhereItDividesElseOfSeveral) {
-  EXPECT_THAT(CutsOf({{0, 0}, {7, 8}}, 4), ElementsAre(1, 4));
-  EXPECT_THAT(CutsOf({{0, 0}, {8, 8}}, 4), ElementsAre(4, 1));
-  EXPECT_THAT(CutsOf({{0, 0}, {768, 768}}, 1024), ElementsAre(256, 4));
-  EXPECT_THAT(CutsOf({{0, 0}, {10, 9}}, 4), ElementsAre());
+  EXPECT_THAT(CutsOf(std::vector<int64_t>{7, 8}, 4), ElementsAre(1, 4));
+  EXPECT_THAT(CutsOf(std::vector<int64_t>{8, 8}, 4), ElementsAre(4, 1));
+  EXPECT_THAT(CutsOf(std::vector<int64_t>{768, 768}, 1024), ElementsAre(256, 4));
+  EXPECT_THAT(CutsOf(std::vector<int64_t>{10, 9}, 4), ElementsAre());
   const Box box{{20, 3}, {10, 9}};
   std::set<std::string> slices;
   for (int64_t part = 0; part < 6; ++part) {
