@@ -34,7 +34,9 @@ class GridSearch {
 
   absl::Status Run() {
     for (const ConfigEstimate& estimate : options_.estimates) {
-      if (mapped_ == policy_.mapped_grids) break;
+      // Estimates of memory may be too low: as long as nothing fits, others may.
+      const int64_t most = IsWanted(estimate) ? policy_.grids_until_one_fits : policy_.mapped_grids;
+      if (mapped_ >= most) break;
       // Where nothing else does as a user says there is one, whatever the time.
       if (deadline_.Reached().has_value() && !IsAllThereIs()) break;
       if (IsWorthALook(estimate)) ISOMER_RETURN_IF_ERROR(Consider(estimate));
@@ -66,6 +68,11 @@ class GridSearch {
            std::min(config.micro_batches, kPeriods * std::max<int64_t>(config.stages, 4));
   }
 
+  // Nothing fits yet, and this should.
+  bool IsWanted(const ConfigEstimate& estimate) const {
+    return !contest_.fits() && estimate.peak_bytes <= memory_bytes_;
+  }
+
   bool IsWorthALook(const ConfigEstimate& estimate) const {
     const ParallelConfig& config = estimate.config;
     // Data parallelism as it is.
@@ -78,7 +85,7 @@ class GridSearch {
     if (fitting_us_ > 0 && estimate.step_us > policy_.other_grid_slack * fitting_us_) return false;
     const int64_t calls = CallsOf(config);
     if (calls > policy_.calls_of_one_grid && !IsAllThereIs()) return false;
-    if (mapped_ > 0 && calls_ + calls > policy_.grid_calls) return false;
+    if (mapped_ > 0 && !IsWanted(estimate) && calls_ + calls > policy_.grid_calls) return false;
     return std::none_of(settled_.begin(), settled_.end(),
                         [&](const ParallelConfig& other) { return config.MapsLike(other); });
   }

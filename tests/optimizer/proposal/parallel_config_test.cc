@@ -8,6 +8,8 @@
 
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/grid_plan.h"
+#include "optimizer/proposal/grid_search.h"
+#include "optimizer/simulator/stored_bytes.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "tests/models/text_model.h"
 #include "tests/optimizer/example_models.h"
@@ -95,6 +97,75 @@ TEST_F(Grids, GridsOfTensorPipelineAndDataArePlans) {
   }
   EXPECT_GT(pipelines, 3);
   EXPECT_GT(tensor, 3);
+}
+
+// A configuration that should fit and does not: the next are looked at, though one is enough else.
+TEST_F(Grids, AsLongAsNoneFitsOthersAreLookedAt) {
+  Prepare(ResidualModel(8, 64, 16, 32), 2, 4);
+  struct Looked {
+    int plans = 0;
+    bool fits = false;
+  };
+  const auto look = [&](int64_t memory_bytes, int64_t until_one_fits) {
+    Machine machine = cost_->machine();
+    machine.kinds[0].memory_bytes = memory_bytes;
+    const CostModel small(machine);
+    SearchPolicy policy;
+    policy.mapped_grids = 1;
+    policy.grids_until_one_fits = until_one_fits;
+    CostTables tables(*index_, small, CostOptions{.halves = false});
+    Contest contest(small, 1, nullptr, policy);
+    GridSearchOptions options;
+    options.grids = {.devices = 8, .policy = policy};
+    options.estimates = Enumerate(memory_bytes);
+    Looked looked;
+    options.consider = [&](const MappedModel& mapped, const ParallelConfig& config,
+                           const std::string& origin) -> absl::StatusOr<Prediction> {
+      ++looked.plans;
+      absl::StatusOr<Plan> plan = DerivePlan(model_, mapped, true, &tables);
+      if (!plan.ok()) return plan.status();
+      config.SetOptions(&*plan);
+      return contest.Consider(*std::move(plan), origin);
+    };
+    EXPECT_TRUE(SearchGrids(model_.graph, options, Deadline::In(0), contest, &tables).ok());
+    looked.fits = contest.fits();
+    return looked;
+  };
+  // At just the memory that a configuration is estimated to need.
+  int too_low = 0, mended = 0;
+  for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+    if (too_low == 3) break;
+    const Looked one = look(estimate.peak_bytes, 1);
+    EXPECT_EQ(one.plans, 1);
+    if (one.fits) continue;
+    ++too_low;
+    const Looked more = look(estimate.peak_bytes, 1000);
+    EXPECT_TRUE(more.plans > 1 || estimate.peak_bytes <= Enumerate(1)[0].peak_bytes);
+    mended += more.fits;
+  }
+  EXPECT_GT(too_low, 0);
+  EXPECT_GT(mended, 0);
+}
+
+// ZeRO cuts a weight into equal parts, or not at all: of 16 x 32 there are no three.
+TEST_F(Grids, WeightsWithoutEqualPartsAreWhole) {
+  for (const int64_t hidden : {32, 48}) {
+    SCOPED_TRACE(hidden);
+    Prepare(ResidualModel(4, 24, 16, hidden), 1, 6);
+    ParallelConfig whole{.devices = 6, .stages = 2, .micro_batches = 4}, in_parts = whole;
+    in_parts.update = UpdateMethod::kShardedWeights;
+    const int64_t saved = EstimateOf(whole).peak_bytes - EstimateOf(in_parts).peak_bytes;
+    const auto bytes_of = [&](const ParallelConfig& config) {
+      absl::StatusOr<Plan> plan = PlanOf(config);
+      EXPECT_TRUE(plan.ok()) << plan.status();
+      config.SetOptions(&*plan);
+      ExpectPlanHolds(*plan, rules_);
+      return LeastStoredBytes(*plan, plan->update);
+    };
+    const int64_t stored = bytes_of(whole) - bytes_of(in_parts);
+    EXPECT_EQ(saved > 0, hidden == 48);
+    EXPECT_EQ(stored > 0, hidden == 48);
+  }
 }
 
 // Also those that are not worth an estimate else: 16 micro-batches are of 1 or 3 samples, or of 6.
