@@ -2,6 +2,11 @@
 // shipped rules is that of the shipped rules.
 #include "generator/inspect/commands.h"
 
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "absl/strings/numbers.h"
@@ -125,6 +130,24 @@ TEST(Show, SaysAllThatIsKnown) {
         "pieces_of_matmul_m: the lemma pieces_of_matmul_m", " | target\n"}) {
     EXPECT_TRUE(Contains(text, part)) << part << " in\n" << text;
   }
+}
+
+// Ids change with what they are digests of.
+TEST(Show, RulesThatDocumentsNameAreThere) {
+  const std::string root = ISOMER_SOURCE_DIR;
+  std::vector<std::string> pages = {root + "/README.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  const std::regex id(R"(\br[0-9a-f]{6,12}\b)");
+  int named = 0;
+  for (const std::string& page : pages) {
+    const std::string text = ReadFile(page).value();
+    for (std::sregex_iterator it(text.begin(), text.end(), id), end; it != end; ++it, ++named) {
+      EXPECT_TRUE(FindByPrefix(ShippedRules(), it->str()).ok()) << page << " names " << it->str();
+    }
+  }
+  EXPECT_GT(named, 10);
 }
 
 TEST(Diff, ExitCodeSaysWhetherTheyDiffer) {
