@@ -299,19 +299,21 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
                             const std::vector<bool>& kept, const MappedEstimate& mapped,
                             absl::Span<const int> chunk_of_call) {
   std::vector<StageLoad> stages(config.stages);
+  std::vector<double> chunk_us(config.num_chunks(), 0);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
     StageLoad& stage = stages[chunk_of_call[i] % config.stages];
     const bool is_full = config.recomputation == RecomputeMode::kFull;
-    stage.us += call.us * (is_full || !kept[i] ? 1 + kForwardShare : 1);
+    double& us = chunk_us[chunk_of_call[i]];
+    us += call.us * (is_full || !kept[i] ? 1 + kForwardShare : 1);
     AddWeights(config, cost, call, &stage);
     if (config.recomputation == RecomputeMode::kNone) {
       stage.kept_bytes += call.kept_bytes + call.gathered_bytes;
       continue;
     }
     if (!is_full) {
-      stage.us += call.gather_us;
+      us += call.gather_us;
       if (kept[i]) stage.kept_bytes += call.kept_bytes;
       stage.again_bytes = std::max(stage.again_bytes, call.kept_bytes + call.gathered_bytes);
       continue;
@@ -325,13 +327,20 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
   if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, &stages);
   ConfigEstimate result{config, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
+  // Of each stage's chunks the first are on the way at one time, then the second: a stage does not
+  // make up for a long one with a short one.
+  for (int64_t c = 0; c < config.chunks; ++c) {
+    const auto first = chunk_us.begin() + c * config.stages;
+    slowest += *std::max_element(first, first + config.stages);
+    for (int64_t s = 0; s < config.stages; ++s) stages[s].us += first[s];
+  }
+  slowest /= static_cast<double>(config.micro_batches);
   const auto n = static_cast<double>(config.micro_batches);
   const int64_t v = config.chunks;
   const PipelineShape shape = config.Shape();
   for (int64_t s = 0; s < config.stages; ++s) {
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
-    slowest = std::max(slowest, stage.us / n);
     synchronisation = std::max(synchronisation, ExposedUs(config, options, stage));
     // Of chunks.
     const int64_t in_flight = shape.MostInFlight(s);
