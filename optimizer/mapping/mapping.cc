@@ -127,9 +127,10 @@ class MappingSolver {
   }
 
  private:
-  // Adds the alternative if it improves an entry of the table.
-  void Add(std::shared_ptr<const MappingReduction> reduction) {
+  // Adds the alternative if it improves an entry of the table; its least.
+  float Add(std::shared_ptr<const MappingReduction> reduction) {
     CostTable table = reduction->Table();
+    const float least = *std::min_element(table.us.begin(), table.us.end());
     CostTable& best = solution_.table_;
     const bool improves = solution_.alternatives_.empty() || IsLessSomewhere(table, best);
     if (solution_.alternatives_.empty()) {
@@ -138,6 +139,7 @@ class MappingSolver {
       for (size_t i = 0; i < best.us.size(); ++i) best.us[i] = std::min(best.us[i], table.us[i]);
     }
     if (improves) solution_.alternatives_.push_back({std::move(reduction), std::move(table)});
+    return least;
   }
 
   static bool IsLessSomewhere(const CostTable& a, const CostTable& b) {
@@ -261,9 +263,7 @@ class MappingSolver {
       reduction.Reduce();
       core = reduction.Core();
     }
-    const CostTable table = reduction.Table();
-    Add(std::make_shared<const MappingReduction>(std::move(reduction)));
-    return *std::min_element(table.us.begin(), table.us.end());
+    return Add(std::make_shared<const MappingReduction>(std::move(reduction)));
   }
 
   static int MostConnected(const MappingReduction& reduction, const std::vector<int>& core,

@@ -120,11 +120,10 @@ std::vector<float> MappingReduction::AnswersIn(int share, int node, int composit
     return answers;
   }
   std::vector<float> answers(table.cols, kImpossibleUs);
-  const float none = 0;
-  for (int k = 0; k < count; ++k) {
-    MinPlus(&none, 1, &own_us[k], table.us.data() + static_cast<size_t>(begin + k) * table.cols,
-            table.cols, 1, 1, table.cols, answers.data(), table.cols);
-  }
+  const std::vector<float> nothing(count, 0);
+  MinPlus(nothing.data(), count, own_us.data(),
+          table.us.data() + static_cast<size_t>(begin) * table.cols, table.cols, 1, count,
+          table.cols, answers.data(), table.cols);
   return answers;
 }
 

@@ -327,6 +327,7 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
   if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, &stages);
   ConfigEstimate result{config, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
+  const auto n = static_cast<double>(config.micro_batches);
   // Of each stage's chunks the first are on the way at one time, then the second: a stage does not
   // make up for a long one with a short one.
   for (int64_t c = 0; c < config.chunks; ++c) {
@@ -334,8 +335,7 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     slowest += *std::max_element(first, first + config.stages);
     for (int64_t s = 0; s < config.stages; ++s) stages[s].us += first[s];
   }
-  slowest /= static_cast<double>(config.micro_batches);
-  const auto n = static_cast<double>(config.micro_batches);
+  slowest /= n;
   const int64_t v = config.chunks;
   const PipelineShape shape = config.Shape();
   for (int64_t s = 0; s < config.stages; ++s) {

@@ -1,10 +1,10 @@
 #include "pcg/schedule/lowering/update.h"
-#include "pcg/ir/weight_cuts.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "pcg/ir/weight_cuts.h"
 #include "pcg/schedule/lowering/weight_parts.h"
 
 namespace isomer {

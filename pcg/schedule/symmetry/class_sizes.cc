@@ -1,10 +1,10 @@
 #include "pcg/schedule/symmetry/class_sizes.h"
-#include "pcg/ir/weight_cuts.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "pcg/ir/box.h"
+#include "pcg/ir/weight_cuts.h"
 #include "pcg/profile/work.h"
 #include "pcg/schedule/lowering/weight_parts.h"
 

@@ -1,7 +1,6 @@
 // The three ways to keep copies of parameters equal, optimizers and buckets: what is lowered, and
 // that the checker refuses schedules that do it wrong.
 #include "pcg/schedule/lowering/update.h"
-#include "pcg/ir/weight_cuts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "pcg/ir/weight_cuts.h"
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/lowering/weight_parts.h"
