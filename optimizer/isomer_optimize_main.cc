@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -23,6 +24,7 @@
 #include "models/zoo/listing.h"
 #include "optimizer/bound/exhaustive.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/launch_settings.h"
 #include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/search_policy.h"
@@ -276,6 +278,36 @@ absl::StatusOr<SearchPolicy> PolicyOfFlags() {
   return policy;
 }
 
+// Of --without: beside a baseline there are the others that it is compared with, and beside a grid
+// those of which one may be better.
+std::vector<std::string> LeftOutBeside(const std::string& plan) {
+  std::vector<std::string> names;
+  for (const Proposer* proposer : AllProposers()) {
+    const std::string name = proposer->name;
+    const bool is_other = proposer->when == Proposer::When::kFirst && name != kGrid && name != plan;
+    if (is_other || (plan == kGrid && name == kGrids.name)) names.push_back(name);
+  }
+  return names;
+}
+
+// --without, of a search or beside the plan that is asked for.
+absl::StatusOr<std::set<std::string>> LeftOutOfFlags(const std::string& plan) {
+  std::set<std::string> left_out;
+  for (const std::string& name : absl::GetFlag(FLAGS_without)) {
+    const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
+    if (!proposer.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
+    }
+    const std::vector<std::string> beside = LeftOutBeside(plan);
+    if (!plan.empty() && absl::c_find(beside, name) == beside.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("--without=", name, ": beside --plan=", plan,
+                                                     " there are ", absl::StrJoin(beside, ", ")));
+    }
+    left_out.insert(name);
+  }
+  return left_out;
+}
+
 absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
   OptimizeOptions options;
   const std::string mode = absl::GetFlag(FLAGS_mode);
@@ -342,17 +374,7 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
     }
   }
   options.AskForBaseline(plan);
-  if (!options.plan.empty()) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlags(
-        {"without"}, absl::StrCat("is for a search, and not for --plan=", options.plan)));
-  }
-  for (const std::string& name : absl::GetFlag(FLAGS_without)) {
-    const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
-    if (!proposer.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
-    }
-    options.without.insert((*proposer)->name);
-  }
+  ISOMER_ASSIGN_OR_RETURN(options.without, LeftOutOfFlags(options.plan));
   ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOfFlags());
   ISOMER_ASSIGN_OR_RETURN(options.grid, GridOfFlags(options));
   options.steps_between_flushes = absl::GetFlag(FLAGS_steps_between_flushes);

@@ -109,7 +109,9 @@ OptimizerJob JobOf(const Row& row, const Configuration& c) {
         absl::StrCat("--context=", c.context), absl::StrCat("--expert=", c.expert),
         absl::StrCat("--pipeline=", c.stages, "x", c.chunks),
         absl::StrCat("--micro_batch_size=", c.micro_batch_size),
-        absl::StrCat("--recompute=", c.recompute), absl::StrCat("--update=", c.update)}) {
+        absl::StrCat("--recompute=", c.recompute), absl::StrCat("--update=", c.update),
+        // Nothing that it would be compared with.
+        std::string("--without=data_parallel,zero3,megatron,published,grids")}) {
     job.flags.push_back(flag);
   }
   return job;
@@ -221,7 +223,8 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
   Table table("published", {"run", "GPUs", "measured, s", "predicted, s", "error", "MFU",
                             "memory, GiB", "configuration", "planned in, s"});
   Table searched("searched", {"run", "GPUs", "configuration, s", "search, s", "of it", "took, s"});
-  Table drawn("random", {"run", "GPUs", "configuration, s", "best random, s", "which", "planned"});
+  Table drawn("random", {"run", "GPUs", "configuration, s", "search, s", "best random, s", "which",
+                         "planned"});
   std::vector<double> errors;
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
   for (const Row& row : rows) {
@@ -244,8 +247,9 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
          absl::StrFormat("%.1f %%", 100 * found.mfu),
          absl::StrFormat("%.1f%s", found.bytes / (1 << 30), found.fits ? "" : " (does not fit)"),
          best->configuration.ToString(), absl::StrFormat("%.1f", found.seconds)});
+    std::optional<Found> plan;
     if (absl::GetFlag(FLAGS_search)) {
-      ISOMER_ASSIGN_OR_RETURN(const std::optional<Found> plan, Run(runner, JobOf(row)));
+      ISOMER_ASSIGN_OR_RETURN(plan, Run(runner, JobOf(row)));
       searched.AddRow(
           {name, row.at("gpus"), absl::StrFormat("%.2f", found.step_us / 1e6),
            plan.has_value() ? absl::StrFormat("%.2f", plan->step_us / 1e6) : "none",
@@ -264,6 +268,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
     }
     if (luck.has_value()) {
       drawn.AddRow({name, row.at("gpus"), absl::StrFormat("%.2f", found.step_us / 1e6),
+                    plan.has_value() ? absl::StrFormat("%.2f", plan->step_us / 1e6) : "",
                     absl::StrFormat("%.2f%s", luck->found.step_us / 1e6,
                                     luck->found.fits ? "" : " (does not fit)"),
                     luck->configuration.ToString(), absl::StrCat(legal)});

@@ -97,7 +97,7 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   config.SetOptions(&made->plan);
   if (!options.grid->overlaps_gradients) made->plan.update.bucket_bytes = UpdateOptions::kOneBucket;
   context->baselines.misfit = made->misfit;
-  if (options.plan == kGrid) {
+  if (options.plan == kGrid && context->Asks(kGrids)) {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
                             GridsOf(context, context->devices));
     if (!estimates.empty()) context->baselines.first_choice = estimates[0];

@@ -139,14 +139,13 @@ class GridSearch {
                           .update = options_.grids.update,
                           .recomputation = step.recompute.value_or(RecomputeMode::kNone),
                           .chunks = step.chunks.value_or(1)};
-    const bool take_turns = config.chunks > 1;
     for (int64_t stages : DivisorsOf(config.devices)) {
-      const int64_t least = std::max<int64_t>(options_.grids.LeastStages(), take_turns ? 2 : 1);
+      const int64_t least =
+          std::max<int64_t>(options_.grids.LeastStages(), config.chunks > 1 ? 2 : 1);
       if (stages < least || stages != step.stages.value_or(stages)) continue;
       config.stages = stages;
       for (int64_t n : DivisorsOf(BatchSize(graph_))) {
         if (n < 2 || n != step.micro_batches.value_or(n)) continue;
-        if (take_turns && n % stages != 0) continue;
         config.micro_batches = n;
         if (n >= stages) return config;
       }

@@ -1,7 +1,6 @@
 #include "optimizer/proposal/step_constraint.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -115,16 +114,6 @@ class StepChecker {
       return Wrong(WhatHasStages(), absl::StrCat("they do not divide ", devices_, " devices"));
     }
     if (devices_ == 1) return Wrong(WhatHasStages(), "there is one device");
-    const int64_t parts = step_.micro_batches.value_or(BatchSize(model_.graph));
-    const char* of = step_.micro_batches ? " micro-batches" : " samples";
-    if (chunks > 1 && step_.stages && parts % stages != 0) {
-      return Wrong(absl::StrCat("chunks: ", chunks),
-                   absl::StrCat(stages, " stages do not divide ", parts, of));
-    }
-    if (chunks > 1 && std::gcd(devices_, parts) == 1) {
-      return Wrong(absl::StrCat("chunks: ", chunks),
-                   absl::StrCat("no stages divide ", devices_, " devices and ", parts, of));
-    }
     const auto calls =
         static_cast<int64_t>(AnalyzeCompute(model_.graph, options_.training).nodes.size());
     if (stages > calls / chunks) {

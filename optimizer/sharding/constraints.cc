@@ -133,12 +133,6 @@ absl::StatusOr<Constraints::OfStep> StepOf(const ConstraintsProto::Step& proto,
     return Wrong(step.source,
                  absl::StrCat("micro_batches: 1: a pipeline of ", PartsOf(step), " has several"));
   }
-  if (step.chunks.value_or(1) > 1 && step.stages && step.micro_batches &&
-      *step.micro_batches % *step.stages != 0) {
-    return Wrong(step.source,
-                 absl::StrCat("chunks: ", *step.chunks, ": ", *step.micro_batches,
-                              " micro_batches are no multiple of ", *step.stages, " stages"));
-  }
   return step;
 }
 

@@ -59,6 +59,11 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--list_policy"}, "--list_policy takes no MODEL");
   ExpectRefused({"--policy=busy_share=2"}, "busy_share is a number from 0 to 1");
   ExpectRefused({"--without=walk"}, "--without: no proposer 'walk'; there are data_parallel, ");
+  ExpectRefused(
+      {"--plan=zero3", "--without=walks"},
+      "--without=walks: beside --plan=zero3 there are data_parallel, megatron, published");
+  ExpectRefused({"--plan=grid", "--without=grid"},
+                "there are data_parallel, zero3, megatron, published, grids");
   ExpectRefused({"--plan=expert"}, "--plan=expert: there are data_parallel, zero3");
   ExpectRefused({"--plan=grid", "--pipeline=3"}, "--pipeline=3: 3 does not divide 4 devices");
   ExpectRefused({"--plan=grid", "--pipeline=2x"}, "--pipeline=2x: a number is expected, or two");

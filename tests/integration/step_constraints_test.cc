@@ -211,6 +211,20 @@ TEST_F(StepConstraints, MicroBatchesMayHaveFewerSamplesThanThereAreDevices) {
   SearchAndExpect("micro_batches: 2 stages: 1");
 }
 
+// Rounds of more micro-batches than stages, a last one of fewer, or one of fewer in all.
+TEST_F(StepConstraints, ChunksTakeAnyNumberOfMicroBatches) {
+  ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=2&hidden=32&heads=4&vocabulary=64&seq=8&batch=120"));
+  for (const char* step :
+       {"stages: 2 chunks: 2 micro_batches: 3", "stages: 2 chunks: 3 micro_batches: 15",
+        "stages: 4 chunks: 2 micro_batches: 5", "stages: 4 chunks: 2 micro_batches: 2",
+        "stages: 4 chunks: 3 micro_batches: 6", "chunks: 2 micro_batches: 5"}) {
+    SearchAndExpect(step);
+  }
+  ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=1&hidden=32&heads=4&vocabulary=64&seq=8&batch=6"));
+  SearchAndExpect("stages: 4 chunks: 2");
+  SearchAndExpect("chunks: 2 micro_batches: 3");
+}
+
 TEST_F(StepConstraints, OneThereIsWhateverTheTime) {
   ASSERT_NO_FATAL_FAILURE(Load(kGpt));
   options_.search.time_limit_s = 1e-9;
@@ -320,10 +334,8 @@ TEST_F(StepConstraints, WhatModelsDoNotHaveIsRefusedWithTheReason) {
   ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=1&hidden=32&heads=4&vocabulary=64&seq=8&batch=1"));
   EXPECT_EQ(ErrorOf("stages: 2"), "mine.txt:1: stages: 2: the batch is 1");
   ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=1&hidden=32&heads=4&vocabulary=64&seq=8&batch=6"));
-  EXPECT_EQ(ErrorOf("stages: 4 chunks: 2"),
-            "mine.txt:1: chunks: 2: 4 stages do not divide 6 samples");
-  EXPECT_EQ(ErrorOf("chunks: 2 micro_batches: 3"),
-            "mine.txt:1: chunks: 2: no stages divide 8 devices and 3 micro-batches");
+  EXPECT_EQ(ErrorOf("stages: 4 micro_batches: 4"),
+            "mine.txt:1: micro_batches: 4: they do not divide the batch of 6");
   ASSERT_NO_FATAL_FAILURE(Load(kGpt, 1));
   EXPECT_EQ(ErrorOf("chunks: 2"), "mine.txt:1: chunks: 2: there is one device");
   options_.training = false;
