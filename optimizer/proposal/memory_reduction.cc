@@ -1,10 +1,15 @@
 #include "optimizer/proposal/memory_reduction.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
@@ -42,7 +47,8 @@ class MemoryReduction {
     ISOMER_RETURN_IF_ERROR(MakeSmaller(fastest, origin));
     if (smallest.has_value()) ISOMER_RETURN_IF_ERROR(MakeSmaller(*smallest, origin_of_smallest));
     smallest.reset();
-    if (!options_.micro_batches) ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
+    // Grids, of which some fit, have micro-batches of their own.
+    if (!options_.micro_batches && !contest_.fits()) ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
     const int64_t micro_batches = options_.micro_batches.value_or(1);
     for (double price = policy_.first_byte_price; !IsDone() && price <= policy_.last_byte_price;
          price *= policy_.byte_price_step) {
@@ -52,6 +58,22 @@ class MemoryReduction {
       if (!IsDone() && !options_.micro_batches) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
     }
     return IsDone() ? absl::OkStatus() : MoveStatesToHost(fastest, origin);
+  }
+
+  // Of the best plan, which computes results again and fits: as few as that takes.
+  absl::Status RecomputeLess() {
+    Plan plan = contest_.best().plan;
+    const std::string origin = contest_.best().origin;
+    const std::vector<NodeId> all = std::exchange(plan.recomputed, {});
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
+    ISOMER_RETURN_IF_ERROR(SetLevels(plan, results, SegmentsOf(all, plan.graph, results)));
+    const int entry = Enter(plan, plan.update, {}, origin);
+    ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
+    if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) {
+      return absl::OkStatus();
+    }
+    return Recompute(plan, plan.update, contest_.ComputeUsOf(entry), prediction.peak_bytes, origin)
+        .status();
   }
 
  private:
@@ -144,38 +166,30 @@ class MemoryReduction {
     // Too few devices are alike to simulate it: it was not when it took part, either.
     if (absl::IsResourceExhausted(results.status())) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(results.status());
-    levels_.clear();
-    if (options_.may_recompute) {
-      levels_ = LevelsOfRecomputation(SegmentsToRecompute(plan.graph, *results),
-                                      static_cast<int>(policy_.checkpointing_levels));
-    }
+    std::vector<Segment> segments;
+    if (options_.may_recompute) segments = SegmentsToRecompute(plan.graph, *results);
+    ISOMER_RETURN_IF_ERROR(SetLevels(plan, *results, segments));
     const std::vector<NodeId> least =
         options_.may_recompute ? std::vector<NodeId>() : plan.recomputed;
-    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-    // What is kept lies there for one micro-batch after the other, but for those in a pipeline.
-    const int64_t kept_at_once = NumGroupsOfDevices(plan) > 1 ? moments : 1;
-    effects_.clear();
-    for (const std::vector<NodeId>& level : levels_) {
-      Effect& effect = effects_.emplace_back();
-      for (NodeId id : level) {
-        const NodeResults& of_node = (*results)[id.value];
-        effect.us += of_node.us * static_cast<double>(moments);
-        effect.most_bytes += of_node.kept_bytes * kept_at_once;
-      }
-    }
     struct Hopeful {
       UpdateOptions way;
       double compute_us;
       int64_t peak_bytes;
     };
     std::vector<Hopeful> hopeful;
+    std::optional<double> compute_us;  // however weights are updated
     for (const UpdateOptions& way : ways) {
       if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
+      if (compute_us.has_value() && contest_.fits() &&
+          !MayFit(*compute_us, LeastPeakWith(way, plan))) {
+        continue;
+      }
       if (deadline_.Reached().has_value()) break;
       const int entry = Enter(plan, way, least, origin);
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
       if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
       hopeful.push_back({way, contest_.ComputeUsOf(entry), prediction.peak_bytes});
+      compute_us = hopeful.back().compute_us;
     }
     for (const auto& [way, compute_us, peak_bytes] : hopeful) {
       if (deadline_.Reached().has_value()) break;
@@ -184,6 +198,53 @@ class MemoryReduction {
       if (fits) break;
     }
     return absl::OkStatus();
+  }
+
+  // Of each level on a device: what it computes again in a step, on average, as the stages of a
+  // pipeline have equal shares; and the most bytes that this can free.
+  struct Effect {
+    double us = 0;
+    int64_t most_bytes = 0;
+  };
+  absl::Status SetLevels(const Plan& plan, absl::Span<const NodeResults> results,
+                         absl::Span<const Segment> segments) {
+    levels_ = LevelsOfRecomputation(segments, static_cast<int>(policy_.checkpointing_levels));
+    effects_.clear();
+    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+    const int64_t stages = NumGroupsOfDevices(plan);
+    for (const std::vector<NodeId>& level : levels_) {
+      effects_.push_back(EffectOf(level, results, stages, moments));
+    }
+    return absl::OkStatus();
+  }
+
+  static Effect EffectOf(absl::Span<const NodeId> level, absl::Span<const NodeResults> results,
+                         int64_t stages, int64_t moments) {
+    Effect effect;
+    std::map<int32_t, int64_t> kept;  // by the first device
+    for (NodeId id : level) {
+      const NodeResults& of_node = results[id.value];
+      effect.us += of_node.us * static_cast<double>(moments) / static_cast<double>(stages);
+      kept[of_node.device] += of_node.kept_bytes;
+    }
+    // Calls of a stage may begin at several of its devices.
+    const bool are_stages = static_cast<int64_t>(kept.size()) == stages;
+    for (const auto& [device, bytes] : kept) {
+      effect.most_bytes =
+          are_stages ? std::max(effect.most_bytes, bytes) : effect.most_bytes + bytes;
+    }
+    // What is kept lies there for one micro-batch after the other, but for those in a pipeline.
+    if (stages > 1) effect.most_bytes *= moments;
+    return effect;
+  }
+
+  // What computes for longer than a step that fits is no better, nor what frees too little.
+  bool MayFit(double compute_us, int64_t peak_bytes) const {
+    const int64_t wanted = peak_bytes - cost_.machine().memory_bytes();
+    if (wanted <= 0) return true;
+    const auto enough = absl::c_find_if(
+        effects_, [&](const Effect& effect) { return effect.most_bytes >= wanted; });
+    return enough != effects_.end() && compute_us + enough->us < contest_.step_us();
   }
 
   // The fastest plan and the smallest with the optimizer's states on the host.
@@ -205,6 +266,39 @@ class MemoryReduction {
     return contest_.Consider(std::move(smallest), kFound).status();
   }
 
+  // Of `levels_`, with the peak of the step.
+  struct Level {
+    int64_t index;
+    int64_t peak_bytes;
+  };
+
+  // Predicts levels between one that does not fit and one that does, not before `first`, until no
+  // lower one should fit. Peaks fall about evenly: the next is where a line from one to the other
+  // meets the memory, and every third half way, as lines may lead astray.
+  absl::Status FindLeastLevel(Level over, Level fits, int64_t first,
+                              absl::FunctionRef<absl::StatusOr<Prediction>(int64_t)> predict) {
+    const int64_t memory = cost_.machine().memory_bytes();
+    const auto enough = static_cast<int64_t>(policy_.full_memory * static_cast<double>(memory));
+    for (int tried = 1; fits.peak_bytes < enough && !deadline_.Reached().has_value(); ++tried) {
+      const int64_t least = std::max(over.index + 1, first);
+      const double share = static_cast<double>(over.peak_bytes - memory) /
+                           static_cast<double>(over.peak_bytes - fits.peak_bytes);
+      const double levels = share * static_cast<double>(fits.index - over.index);
+      int64_t next = std::max(least, over.index + static_cast<int64_t>(std::ceil(levels)));
+      if (tried % 3 == 0) next = (least + fits.index) / 2;
+      if (next >= fits.index) break;
+      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, predict(next));
+      if (contest_.Fits(prediction)) {
+        fits = {next, prediction.peak_bytes};
+      } else if (prediction.step_us >= contest_.step_us()) {
+        break;  // more takes more time
+      } else {
+        over = {next, prediction.peak_bytes};
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // As little as makes it fit; false if nothing does that is faster than what fits already. Without
   // recomputation the devices compute for `compute_us` and need `peak_bytes`, more than they have.
   absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way, double compute_us,
@@ -214,24 +308,14 @@ class MemoryReduction {
     while (most < levels_.size() && compute_us + effects_[most].us < contest_.step_us()) ++most;
     const int64_t wanted = peak_bytes - cost_.machine().memory_bytes();
     while (first < most && effects_[first].most_bytes < wanted) ++first;
-    // Of `levels_`: the least that is known to be enough, and the first that may be.
-    size_t enough = most;
-    while (first < enough) {
-      // All of it, to begin with.
-      const size_t level = enough == most ? enough - 1 : (first + enough) / 2;
-      ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
-                              Consider(plan, way, levels_[level], origin));
-      if (contest_.Fits(prediction)) {
-        enough = level;
-      } else if (enough == most) {
-        return false;
-      } else if (prediction.step_us >= contest_.step_us()) {
-        break;  // more takes more time
-      } else {
-        first = level + 1;
-      }
-    }
-    return enough < most;
+    if (first == most) return false;
+    const auto predict = [&](int64_t level) { return Consider(plan, way, levels_[level], origin); };
+    const int64_t last = static_cast<int64_t>(most) - 1;
+    ISOMER_ASSIGN_OR_RETURN(const Prediction all, predict(last));
+    if (!contest_.Fits(all)) return false;
+    ISOMER_RETURN_IF_ERROR(FindLeastLevel({-1, peak_bytes}, {last, all.peak_bytes},
+                                          static_cast<int64_t>(first), predict));
+    return true;
   }
 
   const CostModel& cost_;
@@ -241,12 +325,6 @@ class MemoryReduction {
   const FindSmallerPlan& find_;
   Contest& contest_;
   std::vector<std::vector<NodeId>> levels_;  // of the plan at hand
-  // Of each level on a device, on average: what it computes again in a step, and the most bytes
-  // that this can free.
-  struct Effect {
-    double us = 0;
-    int64_t most_bytes = 0;
-  };
   std::vector<Effect> effects_;
 };
 
@@ -285,15 +363,17 @@ absl::StatusOr<std::optional<Plan>> FindSmaller(const SmallerPlan& wanted, Searc
   return context->PlanOf(by_hand);
 }
 
+MemoryReductionOptions MemoryOptionsOf(const SearchContext& context) {
+  return {.training = context.options.training,
+          .choose_update_method = context.options.choose_update_method,
+          .may_recompute = !context.step.recompute.has_value(),
+          .micro_batches = context.step.micro_batches};
+}
+
 absl::Status ProposeMemoryReduction(SearchContext* context, Submachine* on) {
   const double before_us = context->contest.step_us();
-  const MemoryReductionOptions options = {
-      .training = context->options.training,
-      .choose_update_method = context->options.choose_update_method,
-      .may_recompute = !context->step.recompute.has_value(),
-      .micro_batches = context->step.micro_batches};
   ISOMER_RETURN_IF_ERROR(ReduceMemory(
-      context->cost, options, context->deadline,
+      context->cost, MemoryOptionsOf(*context), context->deadline,
       [context](const SmallerPlan& wanted) { return FindSmaller(wanted, context); },
       &context->contest));
   // What is made to fit may be updated otherwise.
@@ -304,7 +384,21 @@ absl::Status ProposeMemoryReduction(SearchContext* context, Submachine* on) {
   return kUpdates.propose(context, on);
 }
 
+absl::Status ProposeLeastRecomputation(SearchContext* context, Submachine*) {
+  return RecomputeLess(context->cost, MemoryOptionsOf(*context), context->deadline,
+                       &context->contest);
+}
+
 }  // namespace
+
+constinit const Proposer kLeastRecomputation = {
+    "least_recomputation", "the best plan with no more computed again than memory wants",
+    Proposer::When::kAfterwards,
+    [](const SearchContext& context, const Submachine&) {
+      return context.options.plan.empty() && context.options.training &&
+             !context.step.recompute.has_value();
+    },
+    ProposeLeastRecomputation};
 
 constinit const Proposer kMemory = {
     "memory", "ZeRO, checkpointing, micro-batches, states on the host, where nothing fits",
@@ -316,6 +410,15 @@ absl::Status ReduceMemory(const CostModel& cost, const MemoryReductionOptions& o
                           const Deadline& deadline, const FindSmallerPlan& find, Contest* contest) {
   if (contest->fits() && &contest->fastest() == &contest->best().plan) return absl::OkStatus();
   return MemoryReduction(cost, options, deadline, find, contest).Run();
+}
+
+absl::Status RecomputeLess(const CostModel& cost, const MemoryReductionOptions& options,
+                           const Deadline& deadline, Contest* contest) {
+  if (contest->empty() || !contest->fits() || contest->best().plan.recomputed.empty()) {
+    return absl::OkStatus();
+  }
+  const FindSmallerPlan finds_nothing = [](const SmallerPlan&) { return std::nullopt; };
+  return MemoryReduction(cost, options, deadline, finds_nothing, contest).RecomputeLess();
 }
 
 }  // namespace isomer

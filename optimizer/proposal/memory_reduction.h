@@ -23,7 +23,7 @@
 
 namespace isomer {
 
-extern const Proposer kMemory;
+extern const Proposer kMemory, kLeastRecomputation;
 
 struct MemoryReductionOptions {
   bool training = true;
@@ -44,6 +44,11 @@ using FindSmallerPlan = std::function<absl::StatusOr<std::optional<Plan>>(const 
 // Plans that fit, where the fastest does not. REQUIRES: some plan took part.
 absl::Status ReduceMemory(const CostModel& cost, const MemoryReductionOptions& options,
                           const Deadline& deadline, const FindSmallerPlan& find, Contest* contest);
+
+// The best plan, if it fits and computes results again, with as few of them as fit: configurations
+// compute again all of a kind (RecomputeMode) or nothing.
+absl::Status RecomputeLess(const CostModel& cost, const MemoryReductionOptions& options,
+                           const Deadline& deadline, Contest* contest);
 
 }  // namespace isomer
 

@@ -42,6 +42,7 @@ constexpr const Proposer* kProposers[] = {
     &kSpreadBranches,
     &kUpdates,
     &kMemory,
+    &kLeastRecomputation,
     &kPartSearches,
 };
 

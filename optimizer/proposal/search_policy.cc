@@ -104,8 +104,10 @@ constexpr Threshold kThresholds[] = {
     {"few_micro_batches", "micro-batches up to which whole gradients may outweigh activations",
      &P::few_micro_batches, 1, kMany},
     {"most_micro_batches", "micro-batches without a pipeline", &P::most_micro_batches, 1, kMany},
-    {"checkpointing_levels", "steps from no recomputation to all of it, searched by halving",
+    {"checkpointing_levels", "steps from no recomputation to all of it; some few are predicted",
      &P::checkpointing_levels, 1, 1000},
+    {"full_memory", "with more of the memory taken no less is computed again", &P::full_memory, 0,
+     1},
     {"small_bucket_bytes", "gradients that are synchronised together where memory is short",
      &P::small_bucket_bytes, 0, kMany},
 

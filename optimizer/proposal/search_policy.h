@@ -76,7 +76,8 @@ struct SearchPolicy {
   double last_byte_price = 1;
   int64_t few_micro_batches = 8;
   int64_t most_micro_batches = 64;
-  int64_t checkpointing_levels = 8;
+  int64_t checkpointing_levels = 64;
+  double full_memory = 0.97;
   int64_t small_bucket_bytes = int64_t{1} << 20;
 
   // After the search.

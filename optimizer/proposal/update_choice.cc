@@ -11,6 +11,7 @@
 #include "optimizer/mapping/mapping_problem.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/simulator/bucket_choice.h"
+#include "optimizer/simulator/stored_bytes.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -49,6 +50,22 @@ class UpdateChoice {
     double step_us = kImpossibleUs;
   };
 
+  // In every micro-batch what now moves once a step: that makes room, and takes time.
+  static bool MovesMore(UpdateMethod method, UpdateMethod now, int64_t moments) {
+    const auto times = [moments](UpdateMethod of) {
+      const UpdateMethodTraits& traits = TraitsOf(of);
+      return UpdateMethodTraits::Count(traits.sums, moments) +
+             UpdateMethodTraits::Count(traits.spreads, moments);
+    };
+    return moments > 1 && times(method) > times(now);
+  }
+
+  // Beside plans that fit, what cannot is none.
+  bool MayFit(const Plan& plan, const UpdateOptions& update) const {
+    return !contest_.fits() ||
+           LeastPeakWith(update, plan) <= contest_.cost().machine().memory_bytes();
+  }
+
   // A plan may gain what is done behind its gradients, or as much as the fastest, which took
   // `before_us` as it came.
   bool MayBecomeBest(const Contender& contender, double before_us) const {
@@ -64,10 +81,13 @@ class UpdateChoice {
     const bool is_slow = contest_.BestIsSlow();
     std::vector<Way> ways;
     for (UpdateMethod method : Methods(contender.plan, is_fastest && !is_slow, is_large)) {
-      ways.push_back({contender.plan.update});
-      ways.back().update.method = method;
-      ways.back().update.bucket_ends.clear();
+      if (contest_.fits() && MovesMore(method, contender.plan.update.method, moments)) continue;
+      UpdateOptions update = contender.plan.update;
+      update.method = method;
+      update.bucket_ends.clear();
+      if (MayFit(contender.plan, update)) ways.push_back({std::move(update)});
     }
+    if (ways.empty()) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(Predict(contender, &ways));
     if (!options_.order || !contest_.fits()) return absl::OkStatus();
     // What synchronises best behind the backward pass is not what does so beside it: of the fastest

@@ -1,9 +1,11 @@
 #include "optimizer/simulator/segments.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -23,6 +25,12 @@ constexpr int kBounds = 24;
 constexpr double kBoundStep = 0.75;
 // A single call must free this many times the bytes that segments do in the same time.
 constexpr double kSingleGain = 4;
+
+void SortByBytesPerTime(std::vector<Segment>* segments) {
+  std::stable_sort(segments->begin(), segments->end(), [](const Segment& a, const Segment& b) {
+    return static_cast<double>(a.bytes) * b.us > static_cast<double>(b.bytes) * a.us;
+  });
+}
 
 class Segmentation {
  public:
@@ -55,9 +63,7 @@ class Segmentation {
     segments.pop_back();
     std::move(singles.begin(), singles.end(), std::back_inserter(segments));
     std::erase_if(segments, [](const Segment& s) { return s.nodes.empty() || s.bytes <= 0; });
-    std::stable_sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
-      return static_cast<double>(a.bytes) * b.us > static_cast<double>(b.bytes) * a.us;
-    });
+    SortByBytesPerTime(&segments);
     if (!last.nodes.empty() && last.bytes > 0) segments.push_back(std::move(last));
     return segments;
   }
@@ -159,6 +165,7 @@ class Segmentation {
       }
     }
     segment.bytes = Bytes(first, last + 1);
+    if (!segment.nodes.empty()) segment.device = results_[segment.nodes[0].value].device;
     const bool has_border = last + 1 < gaps_.size();
     if (!has_border) return segment;
     segment.us -= results_[segment.nodes.back().value].us;
@@ -198,7 +205,7 @@ class Segmentation {
         is_kept[id.value] = !is_single && results.kept_bytes >= results.bytes;
         if (!is_single) continue;
         single_of[id.value] = static_cast<int>(singles.size());
-        singles.push_back({{id}, results.kept_bytes, results.us});
+        singles.push_back({{id}, results.kept_bytes, results.us, results.device});
       }
     }
     return singles;
@@ -250,8 +257,9 @@ absl::StatusOr<std::vector<NodeResults>> ResultsOfNodes(const CostModel& cost, c
   std::vector<NodeResults> results;
   for (const Sum& sum : sums) {
     const auto devices = std::max<int64_t>(1, static_cast<int64_t>(sum.devices.size()));
-    results.push_back(
-        {sum.bytes / devices, sum.kept_bytes / devices, sum.us / static_cast<double>(devices)});
+    const int32_t first = sum.devices.empty() ? 0 : *sum.devices.begin();
+    results.push_back({sum.bytes / devices, sum.kept_bytes / devices,
+                       sum.us / static_cast<double>(devices), first});
   }
   return results;
 }
@@ -261,18 +269,55 @@ std::vector<Segment> SegmentsToRecompute(const Graph& graph,
   return Segmentation(graph, results).Run();
 }
 
+std::vector<Segment> SegmentsOf(absl::Span<const NodeId> recomputed, const Graph& graph,
+                                absl::Span<const NodeResults> results) {
+  std::vector<bool> again(graph.num_nodes(), false);
+  for (NodeId id : recomputed) again[id.value] = true;
+  std::vector<int> segment_of(graph.num_nodes(), -1);
+  std::vector<Segment> segments;
+  for (NodeId id : graph.TopologicalOrder()) {
+    if (!again[id.value]) continue;
+    int& of = segment_of[id.value];
+    for (TensorRef input : graph.node(id).inputs) of = std::max(of, segment_of[input.node.value]);
+    if (of < 0) {
+      of = static_cast<int>(segments.size());
+      segments.emplace_back().device = results[id.value].device;
+    }
+    Segment& segment = segments[of];
+    segment.nodes.push_back(id);
+    segment.bytes += results[id.value].kept_bytes;
+    segment.us += results[id.value].us;
+  }
+  SortByBytesPerTime(&segments);
+  return segments;
+}
+
 std::vector<std::vector<NodeId>> LevelsOfRecomputation(absl::Span<const Segment> segments,
                                                        int levels) {
-  int64_t bytes = 0, so_far = 0, next_share = 1;
-  for (const Segment& segment : segments) bytes += segment.bytes;
+  struct OfDevice {
+    std::vector<const Segment*> segments;
+    int64_t bytes = 0;
+    int64_t taken_bytes = 0;  // of the first `taken` segments
+    size_t taken = 0;
+  };
+  std::map<int32_t, OfDevice> devices;
+  for (const Segment& segment : segments) {
+    OfDevice& of = devices[segment.device];
+    of.segments.push_back(&segment);
+    of.bytes += segment.bytes;
+  }
   std::set<NodeId> nodes;
   std::vector<std::vector<NodeId>> result;
-  for (size_t s = 0; s < segments.size(); ++s) {
-    nodes.insert(segments[s].nodes.begin(), segments[s].nodes.end());
-    so_far += segments[s].bytes;
-    if (so_far * levels < bytes * next_share && s + 1 < segments.size()) continue;
-    result.emplace_back(nodes.begin(), nodes.end());
-    next_share = so_far * levels / std::max<int64_t>(1, bytes) + 1;
+  for (int64_t level = 1; level <= levels; ++level) {
+    const size_t before = nodes.size();
+    for (auto& [device, of] : devices) {
+      while (of.taken < of.segments.size() && of.taken_bytes * levels < of.bytes * level) {
+        const Segment& next = *of.segments[of.taken++];
+        nodes.insert(next.nodes.begin(), next.nodes.end());
+        of.taken_bytes += next.bytes;
+      }
+    }
+    if (nodes.size() > before) result.emplace_back(nodes.begin(), nodes.end());
   }
   return result;
 }

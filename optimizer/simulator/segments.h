@@ -25,6 +25,7 @@ struct NodeResults {
   int64_t bytes = 0;       // written in the forward pass
   int64_t kept_bytes = 0;  // of these, kept for the backward pass if nothing
   double us = 0;           // to compute them
+  int32_t device = 0;      // the first that makes them
 };
 // Per node of the plan's graph, from its schedule, in float32.
 absl::StatusOr<std::vector<NodeResults>> ResultsOfNodes(const CostModel& cost, const Plan& plan);
@@ -34,12 +35,19 @@ struct Segment {
   std::vector<NodeId> nodes;
   int64_t bytes = 0;  // freed
   double us = 0;
+  int32_t device = 0;  // the first
 };
 // Segments worth recomputing, most bytes per time first; those of the last segment come last, as
 // the backward pass begins there.
 std::vector<Segment> SegmentsToRecompute(const Graph& graph, absl::Span<const NodeResults> results);
 
-// Values of Plan::recomputed, from few nodes to all: at most `levels`, in equal steps of bytes.
+// Of nodes that a plan computes again, those that read each other are one; most bytes per time
+// first.
+std::vector<Segment> SegmentsOf(absl::Span<const NodeId> recomputed, const Graph& graph,
+                                absl::Span<const NodeResults> results);
+
+// Values of Plan::recomputed, from few nodes to all: at most `levels`, in equal steps of bytes. Of
+// each device the same share: the stages of a pipeline stay as equal as they are.
 std::vector<std::vector<NodeId>> LevelsOfRecomputation(absl::Span<const Segment> segments,
                                                        int levels);
 

@@ -10,26 +10,31 @@ namespace isomer {
 namespace {
 
 // Bytes per device of a weight's shard, and its states, on `copies` devices.
-int64_t BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
-                     int64_t numbers, int64_t copies) {
+struct ShardBytes {
+  int64_t stored = 0, gradient = 0;
+};
+ShardBytes BytesOfShard(const UpdateOptions& update, const std::string& weight, DataType stored,
+                        int64_t numbers, int64_t copies, int64_t micro_batches) {
   const auto named = update.methods.find(weight);
   const UpdateMethod method = named == update.methods.end() ? update.method : named->second;
-  const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
-  const int64_t bytes = numbers * each.stored;
-  const int64_t trained = update.states_on_host ? 0 : numbers * each.trained;
-  if (method == UpdateMethod::kOwner) return bytes;  // of all but the owner
   const UpdateMethodTraits& traits = TraitsOf(method);
-  return bytes / (traits.splits_weight ? copies : 1) +
-         trained / (traits.splits_trained ? copies : 1);
+  const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.low_precision_sums);
+  const auto on_device = [&](int64_t bytes_each, bool splits) {
+    return numbers * bytes_each / (splits ? copies : 1);
+  };
+  // All but the owner have no states.
+  const bool has_states = method != UpdateMethod::kOwner && !update.states_on_host;
+  return {on_device(each.stored, traits.splits_weight) +
+              (has_states ? on_device(each.trained, traits.splits_trained) : 0),
+          on_device(each.gradient, traits.SplitsGradient(micro_batches))};
 }
 
-}  // namespace
-
-int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
+// Of the device that stores most.
+ShardBytes MostBytes(const Plan& plan, const UpdateOptions& update, int64_t micro_batches) {
   const Graph& graph = plan.graph;
   const std::vector<std::vector<Graph::Use>> users = graph.Users();
   // A view's first device has the first shard.
-  std::map<int64_t, int64_t> on_device;
+  std::map<int64_t, ShardBytes> on_device;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     if (graph.node({id}).op.kind() != OpKind::kWeight) continue;
     // The result of layout calls on it, which is what is stored.
@@ -45,13 +50,33 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
     const DataType dtype = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
     // Stored in low precision if all users compute in it, else in its own type.
     const auto bytes_in = [&](DataType stored) {
-      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(), copies);
+      return BytesOfShard(update, graph.node({id}).name, stored, type.LocalElements(), copies,
+                          micro_batches);
     };
-    on_device[view.start] += std::min(bytes_in(dtype), bytes_in(type.dtype));
+    const ShardBytes low = bytes_in(dtype), own = bytes_in(type.dtype);
+    ShardBytes& bytes = on_device[view.start];
+    bytes.stored += std::min(low.stored, own.stored);
+    bytes.gradient += std::min(low.gradient, own.gradient);
   }
-  int64_t most = 0;
-  for (const auto& [device, bytes] : on_device) most = std::max(most, bytes);
+  ShardBytes most;
+  for (const auto& [device, bytes] : on_device) {
+    if (bytes.stored + bytes.gradient > most.stored + most.gradient) most = bytes;
+  }
   return most;
+}
+
+}  // namespace
+
+int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
+  const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
+  const ShardBytes most = MostBytes(plan, update, micro_batches);
+  return most.stored + (micro_batches > 1 ? most.gradient : 0);
+}
+
+int64_t LeastPeakWith(const UpdateOptions& update, const Plan& plan) {
+  const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
+  const ShardBytes now = MostBytes(plan, plan.update, micro_batches);
+  return plan.predicted_peak_bytes - now.stored - now.gradient + LeastStoredBytes(plan, update);
 }
 
 }  // namespace isomer

@@ -5,12 +5,18 @@
 #include <cstdint>
 
 #include "pcg/ir/plan.h"
+#include "pcg/ir/weight_update.h"
 
 namespace isomer {
 
-// Bytes of weights and optimizer states that some device stores throughout training `plan` with the
-// update method `update`: a lower bound on its peak.
+// Bytes of weights, optimizer states and, of several micro-batches, sums of gradients that some
+// device stores throughout training `plan` with the update method `update`: a lower bound on its
+// peak.
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update);
+
+// The least that the peak of a predicted plan may become with another update: what a step keeps
+// besides stays, but for gradients that are used up at once where there is one micro-batch.
+int64_t LeastPeakWith(const UpdateOptions& update, const Plan& plan);
 
 }  // namespace isomer
 

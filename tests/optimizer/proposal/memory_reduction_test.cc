@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "optimizer/proposal/recompute.h"
 #include "optimizer/search/enough_devices.h"
 #include "optimizer/search/optimizer.h"
 #include "tests/optimizer/example_models.h"
@@ -93,6 +94,32 @@ TEST_F(ManySamples, LittleIsComputedAgainWhereLittleIsMissing) {
   EXPECT_LT(little.recomputed.size(), much.recomputed.size());
   EXPECT_LT(little.predicted_step_us, much.predicted_step_us);
   EXPECT_LE(much.predicted_peak_bytes, free.predicted_peak_bytes / 2);
+}
+
+// All between borders is computed again, where a little would do.
+TEST_F(ManySamples, NoMoreIsComputedAgainThanMemoryWants) {
+  const Plan free = FitAlone(0);
+  Machine machine = TestMachine(1, 2);
+  machine.kinds[0].memory_bytes = free.predicted_peak_bytes * 90 / 100;
+  const CostModel cost(machine);
+  Plan all = free;
+  all.recomputed = RecomputedNodes(RecomputeMode::kFull, all.graph);
+  Contest contest(cost);
+  const auto before = contest.Consider(all, "test");
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_TRUE(contest.fits());
+  const absl::Status done = RecomputeLess(cost, MemoryReductionOptions(), Deadline(), &contest);
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_TRUE(contest.fits());
+  const Plan& less = contest.best().plan;
+  EXPECT_FALSE(less.recomputed.empty());
+  EXPECT_LT(less.recomputed.size(), all.recomputed.size());
+  EXPECT_LT(less.predicted_step_us, before->step_us);
+  EXPECT_GT(less.predicted_step_us, free.predicted_step_us);
+  ExpectPlanHolds(less, rules_);
+  // Nothing is left to gain.
+  EXPECT_TRUE(RecomputeLess(cost, MemoryReductionOptions(), Deadline(), &contest).ok());
+  EXPECT_EQ(contest.best().plan.recomputed, less.recomputed);
 }
 
 // Weights and what belongs to them fill it, and are in parts on both devices already.

@@ -62,6 +62,17 @@ TEST(Segments, LevelsGrowFromWhatFreesMostForItsTime) {
   EXPECT_TRUE(LevelsOfRecomputation({}, 8).empty());
 }
 
+// Two stages of a pipeline, the second with twice as many calls.
+TEST(Segments, LevelsTakeTheSameShareOfEachDevice) {
+  std::vector<Segment> segments;
+  for (int id = 0; id < 12; ++id) segments.push_back({{NodeId{id}}, 100, 1, id < 4 ? 0 : 8});
+  const auto levels = LevelsOfRecomputation(segments, 4);
+  ASSERT_EQ(levels.size(), 4u);
+  EXPECT_EQ(levels[0], (std::vector<NodeId>{{0}, {4}, {5}}));
+  EXPECT_EQ(levels[1], (std::vector<NodeId>{{0}, {1}, {4}, {5}, {6}, {7}}));
+  EXPECT_EQ(levels[3].size(), 12u);
+}
+
 TEST(Segments, KeepingBordersAloneTakesLessMemory) {
   const Model model = ResidualModel(8, 4096, 64, 256);
   const RuleSet rules = ExampleRules(model.graph);
