@@ -213,14 +213,15 @@ TEST_F(StepConstraints, MicroBatchesMayHaveFewerSamplesThanThereAreDevices) {
 
 // Rounds of more micro-batches than stages, a last one of fewer, or one of fewer in all.
 TEST_F(StepConstraints, ChunksTakeAnyNumberOfMicroBatches) {
-  ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=2&hidden=32&heads=4&vocabulary=64&seq=8&batch=120"));
+  ASSERT_NO_FATAL_FAILURE(
+      Load("zoo:gpt?layers=12&hidden=32&heads=4&vocabulary=64&seq=8&batch=120"));
   for (const char* step :
        {"stages: 2 chunks: 2 micro_batches: 3", "stages: 2 chunks: 3 micro_batches: 15",
         "stages: 4 chunks: 2 micro_batches: 5", "stages: 4 chunks: 2 micro_batches: 2",
         "stages: 4 chunks: 3 micro_batches: 6", "chunks: 2 micro_batches: 5"}) {
     SearchAndExpect(step);
   }
-  ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=1&hidden=32&heads=4&vocabulary=64&seq=8&batch=6"));
+  ASSERT_NO_FATAL_FAILURE(Load("zoo:gpt?layers=8&hidden=32&heads=4&vocabulary=64&seq=8&batch=6"));
   SearchAndExpect("stages: 4 chunks: 2");
   SearchAndExpect("chunks: 2 micro_batches: 3");
 }
