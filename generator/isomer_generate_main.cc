@@ -21,7 +21,7 @@ ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
 ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule, 1 to 4");
 ABSL_FLAG(int, composition_steps, 1,
           "an equation that so many rewrites of either side by smaller rules derive is no rule");
-ABSL_FLAG(std::string, out, "",
+ABSL_FLAG(std::vector<std::string>, out, {},
           "the rules file to write; several, separated by commas, hold the same (binary and text)");
 ABSL_FLAG(std::string, work_dir, "",
           "folder for what was pruned, refuted or unknown, and why, and for all results so far: a "
@@ -30,7 +30,8 @@ ABSL_FLAG(std::string, work_dir, "",
 ABSL_FLAG(int, jobs, 0, "threads, and processes that prove; 0: as many as there are cores");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
 ABSL_FLAG(int, instances, 1000, "check: random instances of each rule");
-ABSL_FLAG(std::string, ids, "", "check: only these rules, separated by commas");
+ABSL_FLAG(std::vector<std::string>, ids, {},
+          "check: only these rules, by their ids or the beginnings of them, separated by commas");
 ABSL_FLAG(int, sample, 0, "check: that many rules, spread over the file; 0: all");
 ABSL_FLAG(std::string, markdown, "", "stats: also write the counts as a page to this file");
 ABSL_FLAG(std::string, id, "", "show: the rule, by its id or the beginning of it");
@@ -77,7 +78,7 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
     return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
   }
   GenerateCommand command;
-  command.files = absl::StrSplit(absl::GetFlag(FLAGS_out), ',', absl::SkipEmpty());
+  command.files = absl::GetFlag(FLAGS_out);
   if (command.files.empty()) return absl::InvalidArgumentError("--out names no file");
   GenerateOptions& options = command.options;
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
@@ -104,7 +105,7 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
   absl::PrintF("%d rules proved, %d refuted, %d unknown (%d graphs, %d candidates): %s\n",
                outcome.proved.rules.size(), outcome.refuted, outcome.unknown,
                outcome.statistics.graphs_enumerated, outcome.statistics.candidates,
-               absl::GetFlag(FLAGS_out));
+               absl::StrJoin(absl::GetFlag(FLAGS_out), ", "));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(SummaryOf(outcome)));
   return kExitDone;
 }
@@ -118,7 +119,7 @@ absl::StatusOr<int> RunCheckCommand(const std::vector<std::string>& files) {
   if (command.options.instances < 1) {
     return absl::InvalidArgumentError("--instances must be 1 or more");
   }
-  command.ids = absl::StrSplit(absl::GetFlag(FLAGS_ids), ',', absl::SkipEmpty());
+  command.ids = absl::GetFlag(FLAGS_ids);
   command.sample = absl::GetFlag(FLAGS_sample);
   return RunCheck(files[0], command);
 }
@@ -170,6 +171,7 @@ int main(int argc, char** argv) {
            "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N] | stats FILE "
            "[--markdown=FILE] | show FILE --id=ID [--svg=FILE] [--dot=FILE] | diff FILE FILE | "
            "check FILE [--instances=N] [--ids=LIST] [--sample=N]",
-       .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules"},
+       .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules",
+       .outputs = {"out", "markdown", "dot", "svg"}},
       argc, argv, isomer::Run);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/full_precision.h"
@@ -23,6 +24,19 @@ bool HasLeafOrOutput(const Graph& graph, absl::string_view name) {
     if (output.name == name) return true;
   }
   return false;
+}
+
+// And what they need.
+absl::Status KeepOutputs(absl::FunctionRef<bool(const std::string& name)> keeps, Model* model) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < model->graph.num_nodes(); ++i) nodes.push_back(model->graph.node(i));
+  std::vector<Graph::NamedOutput> outputs;
+  for (const Graph::NamedOutput& output : model->graph.outputs()) {
+    if (keeps(output.name)) outputs.push_back(output);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Graph graph, GraphFromParts(std::move(nodes), std::move(outputs)));
+  model->graph = graph.Canonical();
+  return absl::OkStatus();
 }
 
 absl::Status CannotAttach(const Model& model, absl::string_view kind, absl::string_view why) {
@@ -130,15 +144,17 @@ std::string LossText(const Model& model) {
 }
 
 absl::Status KeepLossAlone(Model* model) {
-  std::vector<Node> nodes;
-  for (int i = 0; i < model->graph.num_nodes(); ++i) nodes.push_back(model->graph.node(i));
-  std::vector<Graph::NamedOutput> outputs;
-  for (const Graph::NamedOutput& output : model->graph.outputs()) {
-    if (output.name == model->loss) outputs.push_back(output);
+  return KeepOutputs([model](const std::string& name) { return name == model->loss; }, model);
+}
+
+absl::Status DropLoss(Model* model) {
+  ISOMER_RETURN_IF_ERROR(
+      KeepOutputs([model](const std::string& name) { return name != model->loss; }, model));
+  if (model->graph.outputs().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model->name, ": it has no output but the loss '", model->loss, "'"));
   }
-  auto graph = GraphFromParts(std::move(nodes), std::move(outputs));
-  if (!graph.ok()) return graph.status();
-  model->graph = graph->Canonical();
+  model->loss.clear();
   return absl::OkStatus();
 }
 

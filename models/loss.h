@@ -36,6 +36,10 @@ std::string KindOfLoss(const Model& trained);
 // logits of a large batch fit on no device. REQUIRES: the model has a loss.
 absl::Status KeepLossAlone(Model* model);
 
+// Drops the loss, with what is there for it alone: the model that inference runs. Errors: it gives
+// back nothing else.
+absl::Status DropLoss(Model* model);
+
 }  // namespace isomer
 
 #endif  // ISOMER_MODELS_LOSS_H_

@@ -278,6 +278,9 @@ absl::StatusOr<SearchPolicy> PolicyOfFlags() {
   return policy;
 }
 
+// That predict plans.
+constexpr int64_t kMostThreads = 1024;
+
 // Of --without: beside a baseline there are the others that it is compared with, and beside a grid
 // those of which one may be better.
 std::vector<std::string> LeftOutBeside(const std::string& plan) {
@@ -397,10 +400,14 @@ absl::StatusOr<OptimizeOptions> OptionsOfFlags() {
                                                                         : SearchOptions().budget;
   }
   options.threads = absl::GetFlag(FLAGS_threads);
-  if (options.threads < 0) return absl::InvalidArgumentError("--threads must not be negative");
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--threads=", options.threads, ": there are 1 to ", kMostThreads, ", or 0"));
+  }
   options.search.time_limit_s = absl::GetFlag(FLAGS_time_limit);
-  if (!(options.search.time_limit_s >= 0)) {
-    return absl::InvalidArgumentError("--time_limit must not be negative");
+  constexpr double kMostSeconds = 1e9;
+  if (!(options.search.time_limit_s >= 0 && options.search.time_limit_s <= kMostSeconds)) {
+    return absl::InvalidArgumentError(absl::StrCat("--time_limit is 0 to ", kMostSeconds));
   }
   options.search.split = absl::GetFlag(FLAGS_split);
   options.search.cache = absl::GetFlag(FLAGS_cache);
@@ -529,7 +536,10 @@ absl::StatusOr<Machine> MachineOfFlags() {
       LoadMachine(absl::GetFlag(FLAGS_machine), one ? 1 : absl::GetFlag(FLAGS_nodes),
                   one ? 1 : absl::GetFlag(FLAGS_devices_per_node)));
   const double gib = absl::GetFlag(FLAGS_device_memory_gib);
-  if (!(gib >= 0)) return absl::InvalidArgumentError("--device_memory_gib must not be negative");
+  constexpr double kMostGib = 1e6;
+  if (!(gib >= 0 && gib <= kMostGib)) {
+    return absl::InvalidArgumentError(absl::StrCat("--device_memory_gib is 0 to ", kMostGib));
+  }
   for (DeviceKind& kind : machine.kinds) {
     if (gib > 0) kind.memory_bytes = static_cast<int64_t>(gib * (1 << 30));
   }
@@ -597,7 +607,12 @@ absl::StatusOr<int> Price(const std::string& path) {
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
-  if (absl::GetFlag(FLAGS_describe)) return Describe(arguments);
+  if (absl::GetFlag(FLAGS_describe)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"out", "dot", "trace", "timeline", "export_onnx"},
+                                       "is for a plan, and not for --describe"));
+    return Describe(arguments);
+  }
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"svg"}, "is for --describe"));
   if (absl::GetFlag(FLAGS_list_proposers) && arguments.empty()) {
     std::fputs(ProposerList().c_str(), stdout);
     return kExitDone;
@@ -679,6 +694,7 @@ int main(int argc, char** argv) {
        .purpose = "Finds the fastest equal plan to run a model on a cluster.",
        .usage = "MODEL --machine=PRESET|FILE --out=FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
-                  "--devices_per_node=4 --out=bert.plan"},
+                  "--devices_per_node=4 --out=bert.plan",
+       .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline"}},
       argc, argv, isomer::Run);
 }

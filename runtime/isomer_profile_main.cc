@@ -220,6 +220,7 @@ int main(int argc, char** argv) {
       {.name = "isomer-profile",
        .purpose = "Measures what a model's plans take on this device: kernels, collectives.",
        .usage = "MODEL|PLAN.. --out=FILE [--devices=2] [--communicator=mpi] | --show=FILE",
-       .example = "isomer-profile models/data/bert_tiny.onnx --devices=2 --out=cpu.profile"},
+       .example = "isomer-profile models/data/bert_tiny.onnx --devices=2 --out=cpu.profile",
+       .outputs = {"out"}},
       argc, argv, isomer::Run);
 }

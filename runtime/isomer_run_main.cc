@@ -20,6 +20,7 @@
 #include "models/load.h"
 #include "models/load_plan.h"
 #include "models/loss.h"
+#include "models/onnx/export/onnx_export.h"
 #include "pcg/ir/plan.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
@@ -33,6 +34,7 @@
 #include "runtime/communication/process_communicator.h"
 #include "runtime/cuda/routes.h"
 #include "runtime/execution/feeder.h"
+#include "runtime/execution/host_memory.h"
 #include "runtime/execution/job.h"
 #include "runtime/execution/make_backend.h"
 #include "runtime/steps_main.h"
@@ -100,7 +102,10 @@ ABSL_FLAG(bool, print_program, false,
           "and write and what they wait for");
 ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last steps to this file");
 ABSL_FLAG(int64_t, trace_steps, 1, "how many of the last steps --trace shows");
-ABSL_FLAG(std::string, out, "", "write the model with the trained weights to this file");
+ABSL_FLAG(
+    std::string, out, "",
+    "write the model with the trained weights to this file; .onnx: for inference, without the "
+    "loss");
 
 namespace isomer {
 namespace {
@@ -204,6 +209,9 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
   }
+  if (absl::GetFlag(FLAGS_learning_rate) < 0 || absl::GetFlag(FLAGS_data_scale) < 0) {
+    return absl::InvalidArgumentError("--learning_rate and --data_scale must not be negative");
+  }
   if (absl::GetFlag(FLAGS_check_executions) < 0) {
     return absl::InvalidArgumentError("--check_executions must not be negative");
   }
@@ -269,6 +277,14 @@ absl::Status PrintOutputs(const Graph& graph, Job* job) {
   return absl::OkStatus();
 }
 
+bool IsOnnxName(const std::string& path) { return absl::EndsWith(path, ".onnx"); }
+
+// For inference: the loss and what it is compared with are left out.
+absl::StatusOr<std::string> OnnxFileOfTrained(Model model) {
+  if (!model.loss.empty()) ISOMER_RETURN_IF_ERROR(DropLoss(&model));
+  return OnnxFileOf(model, model.graph);
+}
+
 absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes,
                               Job* job) {
   const std::string path = absl::GetFlag(FLAGS_out);
@@ -287,7 +303,21 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
     leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
     trained.weights[node.name] = std::vector<float>(values.begin(), values.end());
   }
-  return SaveModel(path, trained);
+  if (!IsOnnxName(path)) return SaveModel(path, trained);
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, OnnxFileOfTrained(std::move(trained)));
+  return WriteFileAtomically(path, contents);
+}
+
+// What --out cannot be is said before there is anything to save.
+absl::Status CheckOut(const Model& model) {
+  const std::string path = absl::GetFlag(FLAGS_out);
+  if (!IsOnnxName(path)) return absl::OkStatus();
+  Model without_values = model;
+  without_values.weights.clear();
+  const absl::Status status = OnnxFileOfTrained(std::move(without_values)).status();
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("--out=", path, ": ", status.message(),
+                                                 "; under another name it is a file of Isomer's"));
 }
 
 absl::StatusOr<int> ListUnsupported(const std::string& spec) {
@@ -347,6 +377,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
         RefuseFlags({"learning_rate"}, "is for training; the plan is for inference"));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
+  ISOMER_RETURN_IF_ERROR(CheckOut(plan.model));
+  if (processes == nullptr && backend->operations().shares_host_memory()) {
+    ISOMER_RETURN_IF_ERROR(CheckFitsHost(
+        absl::StrCat(spec, ": weights", plan.mode == "training" ? " and their states" : ""),
+        LeastBytesOfModel(plan)));
+  }
   ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
   TrainTest rows;
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
@@ -486,6 +522,7 @@ int main(int argc, char** argv) {
                 "isomer-run PLAN --communicator=mpi; torchrun --no-python --nproc_per_node=N "
                 "isomer-run PLAN --communicator=tcp",
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
-                  "--epochs=20 --learning_rate=0.1"},
+                  "--epochs=20 --learning_rate=0.1",
+       .outputs = {"out", "trace"}},
       argc, argv, isomer::Run);
 }

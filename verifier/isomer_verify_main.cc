@@ -494,6 +494,7 @@ int main(int argc, char** argv) {
            "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
            "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
            "         mutate [FILE] [--list_equal]",
-       .example = "isomer-verify rules rules/default.rules --json=verdicts.json"},
+       .example = "isomer-verify rules rules/default.rules --json=verdicts.json",
+       .outputs = {"markdown"}},
       argc, argv, isomer::Run);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "generator/inspect/commands.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/progress.h"
@@ -14,17 +15,16 @@ namespace isomer {
 namespace {
 
 absl::StatusOr<std::vector<Rule>> Choose(const std::string& file, const CheckCommand& command,
-                                         const std::vector<Rule>& rules) {
+                                         const RuleSet& rules) {
   std::vector<Rule> chosen;
   for (const std::string& id : command.ids) {
-    const auto found =
-        std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.id == id; });
-    if (found == rules.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(file, ": there is no rule ", id));
+    const absl::StatusOr<const Rule*> found = FindByPrefix(rules, id);
+    if (!found.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(file, ": ", found.status().message()));
     }
-    chosen.push_back(*found);
+    chosen.push_back(**found);
   }
-  if (command.ids.empty()) chosen = rules;
+  if (command.ids.empty()) chosen = rules.rules;
   if (command.sample <= 0 || command.sample >= static_cast<int>(chosen.size())) return chosen;
   std::vector<Rule> sample;
   const size_t n = chosen.size(), count = command.sample;
@@ -59,7 +59,7 @@ Totals Sum(const std::vector<RuleCheck>& checks, int wanted) {
 absl::StatusOr<int> RunCheck(const std::string& file, const CheckCommand& command) {
   const auto start = std::chrono::steady_clock::now();
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(file));
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Rule> chosen, Choose(file, command, rules.rules));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Rule> chosen, Choose(file, command, rules));
   int64_t count = 0;
   for (const Rule& rule : chosen) count += rule.reversible ? 2 : 1;
   std::vector<RuleCheck> checks;

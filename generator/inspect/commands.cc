@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "generator/inspect/counts.h"
 #include "generator/inspect/difference.h"
 #include "generator/inspect/drawing.h"
@@ -76,7 +77,8 @@ absl::StatusOr<int> StatsCommand(const std::vector<std::string>& arguments,
   return kExitDone;
 }
 
-absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& id) {
+absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& name) {
+  const std::string id(absl::StripSuffix(name, "^-1"));
   if (id.empty()) return absl::InvalidArgumentError("--id names no rule");
   std::vector<const Rule*> found;
   for (const Rule& rule : rules.rules) {

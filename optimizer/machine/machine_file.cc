@@ -16,19 +16,23 @@
 namespace isomer {
 namespace {
 
-absl::Status Positive(const std::string& where, absl::string_view what, double value) {
-  if (std::isfinite(value) && value > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", what, " must be positive"));
+// Of TFLOP/s, GB/s, GiB and us: what no computer has takes times that no clock can count.
+constexpr double kLeastQuantity = 1e-6, kMostQuantity = 1e9;
+
+absl::Status CheckQuantity(const std::string& where, absl::string_view what, double value) {
+  if (value >= kLeastQuantity && value <= kMostQuantity) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": ", what, " is ", kLeastQuantity, " to ", kMostQuantity));
 }
 
 absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
                                          const std::string& where) {
-  ISOMER_RETURN_IF_ERROR(Positive(where, "peak_tflops", device.peak_tflops()));
-  ISOMER_RETURN_IF_ERROR(Positive(where, "memory_gib", device.memory_gib()));
-  ISOMER_RETURN_IF_ERROR(Positive(where, "memory_gb_per_s", device.memory_gb_per_s()));
+  ISOMER_RETURN_IF_ERROR(CheckQuantity(where, "peak_tflops", device.peak_tflops()));
+  ISOMER_RETURN_IF_ERROR(CheckQuantity(where, "memory_gib", device.memory_gib()));
+  ISOMER_RETURN_IF_ERROR(CheckQuantity(where, "memory_gb_per_s", device.memory_gb_per_s()));
   const double fraction = device.peak_fraction() == 0 ? 1 : device.peak_fraction();
   if (!(fraction > 0 && fraction <= 1) || !(device.launch_us() >= 0) ||
-      !std::isfinite(device.launch_us()) || device.memory_gib() > 1e6) {
+      !(device.launch_us() <= kMostQuantity) || device.memory_gib() > 1e6) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": peak_fraction is in (0,1], launch_us >= 0, memory_gib <= 1e6"));
   }
@@ -41,7 +45,7 @@ absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
     if (!dtype.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": ", dtype.status().message()));
     }
-    ISOMER_RETURN_IF_ERROR(Positive(place, "peak_tflops", rate.peak_tflops()));
+    ISOMER_RETURN_IF_ERROR(CheckQuantity(place, "peak_tflops", rate.peak_tflops()));
     kind.flops_per_us_of[*dtype] = rate.peak_tflops() * 1e6 * fraction;
   }
   kind.peak_fraction = fraction;
@@ -64,8 +68,9 @@ absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
   }
   kind.memory_bytes = static_cast<int64_t>(device.memory_gib() * (int64_t{1} << 30));
   kind.launch_us = device.launch_us();
-  if (!(device.host_gb_per_s() >= 0) || !std::isfinite(device.host_gb_per_s())) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": host_gb_per_s must not be negative"));
+  if (!(device.host_gb_per_s() >= 0) || !(device.host_gb_per_s() <= kMostQuantity)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": host_gb_per_s is 0 to ", kMostQuantity));
   }
   kind.host_bytes_per_us = device.host_gb_per_s() * 1e3;
   return kind;

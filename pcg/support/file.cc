@@ -87,9 +87,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   if (file.get() < 0) return FileError(path, errno);
   std::string contents;
   struct stat info;
-  if (fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode)) contents.reserve(info.st_size);
+  if (fstat(file.get(), &info) != 0) return FileError(path, errno);
+  if (S_ISREG(info.st_mode)) contents.reserve(info.st_size);
+  // A device that gives more than this does not end.
+  constexpr size_t kMostOfDevice = size_t{16} << 20;
+  const bool is_device = S_ISCHR(info.st_mode);
   char buffer[1 << 16];
   while (true) {
+    if (is_device && contents.size() > kMostOfDevice) {
+      return absl::UnavailableError(absl::StrCat(path, ": is a device without an end"));
+    }
     ssize_t count = read(file.get(), buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FileError(path, errno);

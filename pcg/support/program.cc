@@ -1,9 +1,12 @@
 #include "pcg/support/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -14,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "pcg/support/file.h"
+#include "pcg/support/output_files.h"
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the summary that scripts read to this file");
@@ -41,7 +45,11 @@ absl::Status UnknownFlag(absl::string_view name) {
 
 absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value) {
   std::string reason;
-  if (flag->ParseFrom(value, &reason)) return absl::OkStatus();
+  if (flag->ParseFrom(value, &reason)) {
+    const absl::optional<double> number = flag->TryGet<double>();
+    if (!number.has_value() || std::isfinite(*number)) return absl::OkStatus();
+    reason = "a finite number is expected";
+  }
   return absl::InvalidArgumentError(absl::StrCat("flag --", flag->Name(), ": '", value,
                                                  "' is no value for it", reason.empty() ? "" : ": ",
                                                  reason));
@@ -65,6 +73,29 @@ std::string OneLine(absl::string_view text) {
 std::set<std::string>& GivenFlags() {
   static auto* const flags = new std::set<std::string>;
   return *flags;
+}
+
+// Before hours of work: nothing is lost, neither what is read nor what is found.
+absl::Status CheckFiles(const ProgramInfo& info, const std::vector<std::string>& arguments) {
+  std::set<std::string> written(info.outputs.begin(), info.outputs.end());
+  written.insert("json");
+  std::vector<NamedFile> outputs, inputs;
+  for (const std::string& argument : arguments) inputs.push_back({"", argument});
+  for (const std::string& name : GivenFlags()) {
+    const absl::CommandLineFlag* flag = FindFlag(name);
+    std::vector<std::string> paths = {flag->CurrentValue()};
+    if (flag->IsOfType<std::vector<std::string>>()) paths = absl::StrSplit(paths[0], ',');
+    for (std::string& path : paths) {
+      if (path.empty()) continue;
+      (written.count(name) > 0 ? outputs : inputs).push_back({absl::StrCat("--", name), path});
+    }
+  }
+  // Names of models, words and numbers are none.
+  std::erase_if(inputs, [](const NamedFile& file) {
+    std::error_code ignored;
+    return !std::filesystem::is_regular_file(file.path, ignored);
+  });
+  return CheckOutputs(outputs, inputs);
 }
 
 }  // namespace
@@ -161,6 +192,8 @@ int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
   try {
     absl::StatusOr<std::vector<std::string>> arguments = ParseCommandLine(argc, argv);
     if (!arguments.ok()) return ExitWith(arguments.status());
+    const absl::Status files = CheckFiles(info, *arguments);
+    if (!files.ok()) return ExitWith(files);
     absl::StatusOr<int> code = run(*arguments);
     return code.ok() ? *code : ExitWith(code.status());
   } catch (const std::exception& exception) {

@@ -41,6 +41,8 @@ struct ProgramInfo {
   std::string purpose;  // one sentence
   std::string usage;    // arguments and main flags
   std::string example;  // a whole command
+  // Flags of files that it writes, beside --json.
+  std::vector<std::string> outputs = {};
 };
 
 // Sets Abseil's flags (ABSL_FLAG) from the command line and returns the other arguments, without
@@ -60,8 +62,10 @@ absl::Status RefuseFlagsBut(std::initializer_list<absl::string_view> flags, absl
 // The text of --help: purpose, usage, the program's flags with their defaults, the example.
 std::string HelpText(const ProgramInfo& info);
 
-// Parses the command line, answers --help, and calls `run` with the arguments that are no flags.
-// Returns the exit code: run's own, or kExitBadInput after an error or exception was printed.
+// Parses the command line, answers --help, sees that its outputs can be written and that none is a
+// file that another flag or argument names (output_files.h), and calls `run` with the arguments
+// that are no flags. Returns the exit code: run's own, or kExitBadInput after an error or exception
+// was printed.
 int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
                absl::FunctionRef<absl::StatusOr<int>(const std::vector<std::string>&)> run);
 

@@ -17,6 +17,7 @@
 #include "runtime/device/moves.h"
 #include "runtime/device/pinning.h"
 #include "runtime/execution/arrangement.h"
+#include "runtime/execution/host_memory.h"
 
 namespace isomer {
 namespace {
@@ -164,9 +165,22 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     }
   }
   job->memory_ = PlanMemory(job->schedule_, options.execution.num_queues());
+  ISOMER_RETURN_IF_ERROR(job->CheckMemoryOfHost(backend->operations()));
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
       [&](int32_t device) { return job->executors_[device]->Prepare(job->memory_); }));
   return job;
+}
+
+absl::Status Job::CheckMemoryOfHost(const DeviceOperations& operations) const {
+  int64_t here = 0, bytes = 0;
+  for (int32_t device = 0; device < schedule_.options.num_devices; ++device) {
+    if (!IsHere(device)) continue;
+    ++here;
+    bytes += memory_.host_bytes[device];
+    if (operations.shares_host_memory()) bytes += memory_.arena_bytes[device];
+  }
+  return CheckFitsHost(absl::StrCat(here, here == 1 ? " device" : " devices", " of this process"),
+                       bytes);
 }
 
 absl::Status Job::ConnectDevices(Backend* backend) {

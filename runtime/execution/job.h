@@ -115,6 +115,8 @@ class Job {
 
  private:
   Job(const Graph& graph, Schedule schedule, const JobOptions& options);
+  // What the devices of this process take of it.
+  absl::Status CheckMemoryOfHost(const DeviceOperations& operations) const;
   // Of devices whose memory is not the host's.
   absl::Status ConnectDevices(Backend* backend);
   // Starts the work on all devices at one time, and takes the time that it takes.

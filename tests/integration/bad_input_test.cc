@@ -86,8 +86,9 @@ std::string ValidFile(const std::string& name) {
 
 class BadInput : public testing::TestWithParam<Reader> {
  protected:
-  ProgramResult RunWith(const std::string& path) {
+  ProgramResult RunWith(const std::string& path, const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments = GetParam().arguments;
+    arguments.insert(arguments.end(), more.begin(), more.end());
     for (std::string& argument : arguments) {
       const auto replace = [&](const std::string& what, const std::string& with) {
         const size_t at = argument.find(what);
@@ -156,6 +157,22 @@ TEST_P(BadInput, Absent) {
   EXPECT_TRUE(absl::StrContains(result.err, "no_such_file")) << result.err;
 }
 
+// Nor by another name of the same file.
+TEST_P(BadInput, IsNeverOverwritten) {
+  const std::string valid = *ReadFile(ValidFile(GetParam().valid)), path = BadPath();
+  ASSERT_TRUE(WriteFileAtomically(path, valid).ok());
+  const std::string other = absl::StrCat(path, ".link");
+  ASSERT_EQ(symlink(path.c_str(), other.c_str()), 0);
+  for (const std::string& out : {path, other}) {
+    const ProgramResult result = RunWith(path, {absl::StrCat("--json=", out)});
+    EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+    EXPECT_TRUE(absl::StrContains(result.err, absl::StrCat("--json: ", out, ": it is read")))
+        << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  EXPECT_EQ(*ReadFile(path), valid);
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryReader, BadInput, testing::ValuesIn(Readers()),
                          [](const auto& info) { return info.param.name; });
 
@@ -167,6 +184,57 @@ TEST(BadFlags, UnknownFlagIsOneLineAndExitCode2) {
     EXPECT_TRUE(absl::StrContains(result.err, "no_such_flag")) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
+}
+
+// One line each, at once, and nothing is written.
+TEST(BadFlags, WhatCannotBeIsRefused) {
+  const std::string mlp = "zoo:mlp?layers=3&inputs=64&hidden=8&classes=10&batch=8";
+  const std::string out = ScratchFile("out");
+  const auto optimize = [&](const std::string& flag) {
+    return std::vector<std::string>{mlp, "--machine=laptop_cpu", "--out=" + out, flag};
+  };
+  const auto run = [&](const std::string& flag) { return std::vector<std::string>{mlp, flag}; };
+  struct Refused {
+    const char* program;
+    std::vector<std::string> arguments;
+    std::string why;
+  };
+  for (const auto& [program, arguments, why] : std::vector<Refused>{
+           {"isomer-optimize", optimize("--svg=x.svg"), "--svg is for --describe"},
+           {"isomer-optimize", optimize("--threads=100000"), "there are 1 to 1024, or 0"},
+           {"isomer-optimize", optimize("--time_limit=1e300"), "--time_limit is 0 to 1e+09"},
+           {"isomer-optimize", optimize("--time_limit=nan"), "a finite number is expected"},
+           {"isomer-optimize", optimize("--device_memory_gib=1e9"), "is 0 to 1e+06"},
+           {"isomer-optimize", optimize("--dot=" + out), "it is --dot's file, too"},
+           {"isomer-optimize", {"--describe", mlp, "--out=" + out}, "is for a plan"},
+           {"isomer-run", run("--learning_rate=nan"), "a finite number is expected"},
+           {"isomer-run", run("--learning_rate=-1"), "must not be negative"},
+           {"isomer-run", run("--data=/dev/zero"), "is a device without an end"},
+           {"isomer-run", {"zoo:llama_70b"}, "and this computer has"},
+           {"isomer-run",
+            {"zoo:qwen3_moe?layers=1&hidden=32&vocabulary=64&seq=8&batch=4", "--out=x.onnx"},
+            "--out=x.onnx: "},
+           {"isomer-run", run("--out=no/such/x.model"), "the folder to write to does not exist"}}) {
+    const ProgramResult result = RunBinary(program, arguments);
+    EXPECT_EQ(result.exit_code, 2) << why << result.out;
+    EXPECT_TRUE(absl::StrContains(result.err, why)) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(ReadFile(out).ok()) << why;
+  }
+}
+
+// What is saved as .onnx is read by who reads ONNX: it gives what the plan's weights give.
+TEST(TrainedModels, AreOnnxUnderThatName) {
+  const std::string onnx = ScratchFile("trained.onnx"), json = ScratchFile("losses.json");
+  const std::string mlp = "zoo:mlp?layers=3&inputs=64&hidden=8&classes=10&batch=8";
+  const ProgramResult saved = RunBinary("isomer-run", {mlp, "--steps=3", "--out=" + onnx});
+  ASSERT_EQ(saved.exit_code, 0) << saved.err;
+  EXPECT_FALSE(absl::StartsWith(*ReadFile(onnx), "ISOMER"));
+  const ProgramResult described = RunBinary("isomer-optimize", {"--describe", onnx});
+  EXPECT_EQ(described.exit_code, 0) << described.err;
+  EXPECT_TRUE(absl::StrContains(described.out, "matmul 3")) << described.out;
+  const ProgramResult run = RunBinary("isomer-run", {onnx, "--mode=inference", "--steps=1"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
 TEST(Help, IsShortAndHasAnExample) {

@@ -115,6 +115,7 @@ TEST(Show, IdsMayBeShortened) {
   rules.rules[2].id = "r3";
   EXPECT_EQ(*FindByPrefix(rules, "r3"), &rules.rules[2]);
   EXPECT_EQ(*FindByPrefix(rules, "r12ab"), &rules.rules[1]);
+  EXPECT_EQ(*FindByPrefix(rules, "r12ab^-1"), &rules.rules[1]);
   EXPECT_EQ(*FindByPrefix(rules, "r12a"), &rules.rules[0]) << "a whole id is not ambiguous";
   EXPECT_TRUE(Contains(FindByPrefix(rules, "r1").status().ToString(), "r12a, r12ab"));
   EXPECT_TRUE(Contains(FindByPrefix(rules, "q").status().ToString(), "there is no rule 'q'"));

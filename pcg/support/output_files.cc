@@ -1,0 +1,78 @@
+#include "pcg/support/output_files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status WrongOutput(const NamedFile& output, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(output.flag, ": ", output.path, ": ", why));
+}
+
+// A file that can be replaced, or that is not there yet; else a pipe or a device.
+bool IsRegular(const fs::path& path) {
+  std::error_code ignored;
+  return !fs::exists(path, ignored) || fs::is_regular_file(path, ignored);
+}
+
+// By whatever path: links lead to one file.
+bool IsSame(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  return fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+}
+
+}  // namespace
+
+absl::Status CheckWritable(const NamedFile& output) {
+  std::error_code error;
+  fs::path path = output.path;
+  if (fs::is_directory(path, error)) return WrongOutput(output, "is a directory");
+  const bool exists = fs::exists(path, error);
+  if (exists && access(path.c_str(), W_OK) != 0) {
+    return WrongOutput(output, absl::AsciiStrToLower(std::strerror(errno)));
+  }
+  if (!IsRegular(path)) return absl::OkStatus();
+  // The new file is made beside the old one.
+  const fs::path target = fs::weakly_canonical(path, error);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  if (!fs::is_directory(folder, error)) {
+    return WrongOutput(output, "the folder to write to does not exist");
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return WrongOutput(output, absl::AsciiStrToLower(std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutputs(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NamedFile& output = outputs[i];
+    ISOMER_RETURN_IF_ERROR(CheckWritable(output));
+    if (!IsRegular(output.path)) continue;
+    for (const NamedFile& input : inputs) {
+      if (!IsSame(output.path, input.path)) continue;
+      return WrongOutput(output, absl::StrCat("it is read", input.flag.empty() ? "" : " by ",
+                                              input.flag, ", and would be lost"));
+    }
+    for (const NamedFile& other : outputs.subspan(0, i)) {
+      if (!IsSame(output.path, other.path)) continue;
+      return WrongOutput(output, absl::StrCat("it is ", other.flag, "'s file, too"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace isomer
