@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "generator/inspect/commands.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
+#include "rules/language/find_rule.h"
 
 namespace isomer {
 namespace {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "generator/inspect/counts.h"
 #include "generator/inspect/difference.h"
 #include "generator/inspect/drawing.h"
@@ -18,6 +16,7 @@
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "rules/language/find_rule.h"
 
 namespace isomer {
 namespace {
@@ -75,26 +74,6 @@ absl::StatusOr<int> StatsCommand(const std::vector<std::string>& arguments,
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(CountsJson(counts)));
   Print(CountsText(counts));
   return kExitDone;
-}
-
-absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& name) {
-  const std::string id(absl::StripSuffix(name, "^-1"));
-  if (id.empty()) return absl::InvalidArgumentError("--id names no rule");
-  std::vector<const Rule*> found;
-  for (const Rule& rule : rules.rules) {
-    if (rule.id == id) return &rule;
-    if (absl::StartsWith(rule.id, id)) found.push_back(&rule);
-  }
-  if (found.size() == 1) return found[0];
-  if (found.empty()) return absl::NotFoundError(absl::StrCat("there is no rule '", id, "'"));
-  constexpr size_t kShown = 4;
-  std::vector<std::string> some;
-  for (const Rule* rule : found) {
-    if (some.size() < kShown) some.push_back(rule->id);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("'", id, "' begins the ids of ", found.size(),
-                                                 " rules: ", absl::StrJoin(some, ", "),
-                                                 found.size() > kShown ? ", .." : ""));
 }
 
 std::string DescribeRule(const Rule& rule, DescribeLemma describe_lemma) {

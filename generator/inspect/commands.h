@@ -28,10 +28,6 @@ struct ShowOptions {
 absl::StatusOr<int> ShowCommand(const std::vector<std::string>& arguments,
                                 const ShowOptions& options, DescribeLemma describe_lemma);
 
-// The rule whose id is or begins with `name`, without the "^-1" with which plans name its inverse.
-// Errors: there is none, or there are several.
-absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& name);
-
 // All that is known of a rule, as text.
 std::string DescribeRule(const Rule& rule, DescribeLemma describe_lemma);
 

@@ -17,6 +17,7 @@
 #include "generator/inspect/example.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
+#include "rules/language/find_rule.h"
 #include "tests/generator/inspect/small_rules.h"
 #include "tests/generator/shipped_rules.h"
 

@@ -252,16 +252,16 @@ PROCESS_CASE(2, AnErrorReachesWhoWaitsBeside) {
 }
 
 PROCESS_CASE(2, RankThatDoesNotComeIsADeadline) {
-  const auto c = Ranks(carrier, {.timeout = milliseconds(200)});
+  const auto c = Ranks(carrier, {.timeout = milliseconds(1000)});
   float number = 1;
   if (c->rank() == 0) {
     const absl::Status status = c->AllReduce({0, 1}, DataType::kFloat32, &number, 1);
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("rank 0 waited 200 ms in all_reduce for ranks 1"));
+                HasSubstr("rank 0 waited 1000 ms in all_reduce for ranks 1"));
     EXPECT_EQ(c->Finish(status), status);
   } else {
-    std::this_thread::sleep_for(milliseconds(600));
+    std::this_thread::sleep_for(milliseconds(3000));
     EXPECT_EQ(c->Finish(absl::OkStatus()).code(), absl::StatusCode::kDeadlineExceeded);
   }
 }
