@@ -58,11 +58,16 @@ MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* m
       contains_(Containers(problem.splits)),
       memo_(memo),
       concurrent_branches_(concurrent_branches) {
+  std::vector<NodeChoices> choices;
   nodes_.reserve(problem.nodes.size());
   for (const auto& node : problem.nodes) {
-    AddNode(node);
-    if (resources != nullptr) nodes_.back().resources = (*resources)[nodes_.size() - 1];
+    choices.push_back(ChoicesByShare(node));
+    NodeState& state = nodes_.emplace_back();
+    state.us = node.us;
+    state.shares_key = HashCombine(HashOf(node.shares, 0), node.us.size());
+    if (resources != nullptr) state.resources = (*resources)[nodes_.size() - 1];
   }
+  choices_ = std::make_shared<const std::vector<NodeChoices>>(std::move(choices));
   live_.resize(nodes_.size());
   composites_.reserve(2 * problem.edges.size());
   for (const MappingProblem::Edge& edge : problem.edges) {
@@ -78,24 +83,23 @@ MappingReduction::MappingReduction(const MappingProblem& problem, MappingMemo* m
   }
 }
 
-void MappingReduction::AddNode(const MappingProblem::MappingNode& node) {
-  NodeState state;
-  state.us = node.us;
-  state.own.resize(NumShares());
+MappingReduction::NodeChoices MappingReduction::ChoicesByShare(
+    const MappingProblem::MappingNode& node) const {
+  NodeChoices choices;
+  choices.own.resize(NumShares());
   for (int k = 0; k < static_cast<int>(node.us.size()); ++k) {
     const size_t share = node.shares.empty() ? 0 : static_cast<size_t>(node.shares[k]);
-    ISOMER_CHECK(share < state.own.size());
-    state.own[share].push_back(k);
+    ISOMER_CHECK(share < choices.own.size());
+    choices.own[share].push_back(k);
   }
-  state.visible.resize(NumShares());
+  choices.visible.resize(NumShares());
   for (int share = 0; share < NumShares(); ++share) {
+    std::vector<int>& visible = choices.visible[share];
     for (int s : contains_[share]) {
-      state.visible[share].insert(state.visible[share].end(), state.own[s].begin(),
-                                  state.own[s].end());
+      visible.insert(visible.end(), choices.own[s].begin(), choices.own[s].end());
     }
   }
-  state.shares_key = HashCombine(HashOf(node.shares, 0), node.us.size());
-  nodes_.push_back(std::move(state));
+  return choices;
 }
 
 bool MappingReduction::IsTerminal(int node) const {

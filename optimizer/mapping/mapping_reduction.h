@@ -65,11 +65,13 @@ class MappingReduction {
  private:
   using TablePointer = std::shared_ptr<const CostTable>;
 
-  struct NodeState {
-    std::vector<float> us;  // including folded neighbours
-    // Per share: its choices, and the choices visible to a branch on it: those of shares that
-    // contain it, then its own.
+  // Per share: its choices, and the choices visible to a branch on it: those of shares that contain
+  // it, then its own.
+  struct NodeChoices {
     std::vector<std::vector<int>> own, visible;
+  };
+  struct NodeState {
+    std::vector<float> us;         // including folded neighbours
     std::vector<float> resources;  // per share; empty: costs add up
     uint64_t shares_key = 0;
     bool gone = false;
@@ -99,13 +101,17 @@ class MappingReduction {
     std::vector<std::vector<float>> us = {};
   };
 
-  void AddNode(const MappingProblem::MappingNode& node);
+  NodeChoices ChoicesByShare(const MappingProblem::MappingNode& node) const;
   int AddComposite(Composite composite);
   void RemoveLive(int composite);
   bool IsTerminal(int node) const;
   int NumShares() const { return static_cast<int>(contains_.size()); }
-  const std::vector<int>& ChoicesOf(int node, int share) const { return nodes_[node].own[share]; }
-  const std::vector<int>& Visible(int node, int share) const { return nodes_[node].visible[share]; }
+  const std::vector<int>& ChoicesOf(int node, int share) const {
+    return (*choices_)[node].own[share];
+  }
+  const std::vector<int>& Visible(int node, int share) const {
+    return (*choices_)[node].visible[share];
+  }
   // Index of the share's own choices in Visible().
   int OwnBegin(int node, int share) const {
     return static_cast<int>(Visible(node, share).size() - ChoicesOf(node, share).size());
@@ -141,6 +147,7 @@ class MappingReduction {
 
   friend class MappingTraceBack;
 
+  std::shared_ptr<const std::vector<NodeChoices>> choices_;  // per node; of all copies
   std::vector<NodeState> nodes_;
   mutable std::vector<Composite> composites_;  // tables are made when asked for
   std::vector<std::vector<int>> live_;         // per node: composites that are left
