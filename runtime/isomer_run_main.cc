@@ -21,6 +21,7 @@
 #include "models/load_plan.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
+#include "models/onnx/import/onnx_test_data.h"
 #include "pcg/ir/plan.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
@@ -93,6 +94,8 @@ ABSL_FLAG(
 ABSL_FLAG(int64_t, check_executions, 0,
           "N: run the first step twice with each --execution, adversarial with seeds 1 to N, and "
           "compare outputs, gradients and parameters to the bit; exit 1 if any differs");
+ABSL_FLAG(double, rtol, 1e-3, "of --test_data: how far an element may be off, of what is expected");
+ABSL_FLAG(double, atol, 1e-7, "of --test_data: how far it may be off besides");
 ABSL_FLAG(bool, print_outputs, false,
           "print every output of the last step: its name, type and first values");
 ABSL_FLAG(uint64_t, seed, 1, "of initial weights that the model lacks, and of random inputs");
@@ -483,12 +486,18 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (const std::string folder = absl::GetFlag(FLAGS_test_data); !folder.empty()) {
     if (arguments.size() > 1) return absl::InvalidArgumentError("one PLAN or MODEL is expected");
     ISOMER_RETURN_IF_ERROR(
-        RefuseFlagsBut({"test_data", "backend"}, "does not go with --test_data"));
+        RefuseFlagsBut({"test_data", "backend", "rtol", "atol"}, "does not go with --test_data"));
+    const TestTolerance tolerance = {.relative = absl::GetFlag(FLAGS_rtol),
+                                     .absolute = absl::GetFlag(FLAGS_atol)};
+    if (tolerance.relative < 0 || tolerance.absolute < 0) {
+      return absl::InvalidArgumentError("--rtol and --atol must not be negative");
+    }
     ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                             MakeBackend(absl::GetFlag(FLAGS_backend)));
-    return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder,
+    return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder, tolerance,
                        backend.get());
   }
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"rtol", "atol"}, "is for --test_data"));
   if (arguments.size() != 1) {
     return absl::InvalidArgumentError("one PLAN or MODEL is expected (see --help)");
   }

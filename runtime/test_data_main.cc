@@ -1,5 +1,7 @@
 #include "runtime/test_data_main.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -29,15 +31,25 @@ namespace {
 
 constexpr char kDiffers[] = "DIFFERS: ";
 
-// The first difference, or "".
-std::string DifferenceOf(const OnnxTestSet& set, const Model& model, const HostValues& outputs) {
+// kDiffers and the first difference; or that none differs, and by how much the furthest is off.
+std::string VerdictOn(const OnnxTestSet& set, const Model& model, const HostValues& outputs,
+                      const TestTolerance& tolerance) {
+  double of_scale = 0;
   for (size_t i = 0; i < model.graph.outputs().size(); ++i) {
     const Graph::NamedOutput& output = model.graph.outputs()[i];
-    const std::string difference =
-        DifferenceFrom(set.outputs[i], outputs.at(output.name), model.graph.type(output.tensor));
-    if (!difference.empty()) return absl::StrCat("output '", output.name, "': ", difference);
+    const TensorDistance distance = DistanceFrom(set.outputs[i], outputs.at(output.name),
+                                                 model.graph.type(output.tensor), tolerance);
+    if (!distance.difference.empty()) {
+      return absl::StrCat(kDiffers, "output '", output.name, "': ", distance.difference);
+    }
+    const double scale = distance.scale > 0 ? distance.scale : 1;
+    of_scale = std::max(of_scale, distance.most / scale);
   }
-  return "";
+  const size_t count = set.outputs.size();
+  return absl::StrCat(
+      count, count == 1 ? " output agrees" : " outputs agree",
+      of_scale == 0 ? std::string(" exactly")
+                    : absl::StrFormat(", off by at most %.2g of its largest element", of_scale));
 }
 
 // What the set has of a step of the model, which may have lost its outputs to --loss_alone.
@@ -73,14 +85,16 @@ absl::StatusOr<StepValues> ExpectedOf(const OnnxTestSet& set, const Model& model
 
 // In the Euclidean norm, within the share that outputs may be off by one by one, and what rounding
 // does: to low precision, and to what is nothing else, as the gradient of a key's bias.
-Comparison CompareWithin(const StepValues& expected, const StepValues& step, StepBounds bounds) {
+Comparison CompareWithin(const StepValues& expected, const StepValues& step, StepBounds bounds,
+                         const TestTolerance& tolerance) {
   StepValues actual;
   for (auto of : {&StepValues::outputs, &StepValues::gradients}) {
     auto& bounds_of = of == &StepValues::outputs ? bounds.outputs : bounds.gradients;
     for (const auto& [name, array] : expected.*of) {
       const auto found = (step.*of).find(name);
       if (found != (step.*of).end()) (actual.*of)[name] = found->second;
-      bounds_of[name] += kRelativeTolerance * Distance(array, Array<double>(array.shape));
+      bounds_of[name] += tolerance.relative * Distance(array, Array<double>(array.shape)) +
+                         tolerance.absolute * std::sqrt(static_cast<double>(array.data.size()));
     }
   }
   return Compare(expected, actual, bounds);
@@ -88,7 +102,7 @@ Comparison CompareWithin(const StepValues& expected, const StepValues& step, Ste
 
 // What agrees; or kDiffers, and what is furthest off.
 absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& set,
-                                         Backend* backend) {
+                                         const TestTolerance& tolerance, Backend* backend) {
   const bool training = plan.mode == "training";
   OnnxTestSet own = set;
   if (!training) own.targets.clear();
@@ -99,7 +113,7 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
   ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(plan, weights, inputs, backend, options));
   ISOMER_ASSIGN_OR_RETURN(const StepBounds bounds,
                           RoundingBounds(plan.model, weights, inputs, training, step.rounding));
-  const Comparison comparison = CompareWithin(expected, step.values, bounds);
+  const Comparison comparison = CompareWithin(expected, step.values, bounds, tolerance);
   const Difference& worst = comparison.of_worst;
   if (!comparison.agrees()) {
     return absl::StrFormat("%s%s: off by %.3g of %.3g, where %.2g is allowed", kDiffers,
@@ -110,40 +124,41 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
 }
 
 // The outputs of the model as it is, in inference.
-absl::StatusOr<std::string> RunBound(const BoundModel& bound, Backend* backend) {
+absl::StatusOr<std::string> RunBound(const BoundModel& bound, const TestTolerance& tolerance,
+                                     Backend* backend) {
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(bound.model, /*seed=*/1));
   ISOMER_ASSIGN_OR_RETURN(
       const StepValues values,
       SequentialStep(bound.model, weights, bound.inputs, /*training=*/false, backend));
-  const std::string difference = DifferenceOf(bound.set, bound.model, values.outputs);
-  if (!difference.empty()) return absl::StrCat(kDiffers, difference);
-  return absl::StrCat(bound.set.outputs.size(), " outputs agree");
+  return VerdictOn(bound.set, bound.model, values.outputs, tolerance);
 }
 
 // A step of training with the loss that the model gets by default.
-absl::StatusOr<std::string> TrainBound(const BoundModel& bound, Backend* backend) {
+absl::StatusOr<std::string> TrainBound(const BoundModel& bound, const TestTolerance& tolerance,
+                                       Backend* backend) {
   Plan plan;
   plan.model = bound.model;
   ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);
-  return RunPlanOnSet(plan, bound.set, backend);
+  return RunPlanOnSet(plan, bound.set, tolerance, backend);
 }
 
 absl::StatusOr<std::string> RunModelOnSet(const std::string& contents, const std::string& path,
-                                          const OnnxTestSet& set, Backend* backend) {
+                                          const OnnxTestSet& set, const TestTolerance& tolerance,
+                                          Backend* backend) {
   absl::StatusOr<BoundModel> bound;
   absl::StatusOr<std::string> verdict;
   // Inputs are data where that can be, and constants where an operator needs their values.
   for (BoundInputs constants : kAllBoundInputs) {
     bound = BindOnnxModel(contents, path, set, constants);
-    verdict = bound.ok() ? RunBound(*bound, backend) : bound.status();
+    verdict = bound.ok() ? RunBound(*bound, tolerance, backend) : bound.status();
     if (verdict.ok()) break;
   }
   if (!verdict.ok() || set.gradients.empty() || absl::StartsWith(*verdict, kDiffers)) {
     return verdict;
   }
-  return TrainBound(*bound, backend);
+  return TrainBound(*bound, tolerance, backend);
 }
 
 }  // namespace
@@ -155,7 +170,7 @@ std::string ModelBeside(const std::string& folder) {
 }
 
 absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder,
-                                Backend* backend) {
+                                const TestTolerance& tolerance, Backend* backend) {
   ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
   Plan plan;
   std::string contents;
@@ -169,9 +184,9 @@ absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& fold
   Json summary;
   bool agrees = true;
   for (const OnnxTestSet& set : sets) {
-    ISOMER_ASSIGN_OR_RETURN(
-        const std::string verdict,
-        is_plan ? RunPlanOnSet(plan, set, backend) : RunModelOnSet(contents, spec, set, backend));
+    ISOMER_ASSIGN_OR_RETURN(const std::string verdict,
+                            is_plan ? RunPlanOnSet(plan, set, tolerance, backend)
+                                    : RunModelOnSet(contents, spec, set, tolerance, backend));
     absl::string_view difference = verdict;
     const bool differs = absl::ConsumePrefix(&difference, kDiffers);
     agrees = agrees && !differs;

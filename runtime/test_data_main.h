@@ -9,12 +9,14 @@
 
 namespace isomer {
 
+struct TestTolerance;  // models/onnx/import/onnx_test_data.h
+
 // Runs a plan, or an .onnx file, on every test set of `folder` and prints a line for each. An .onnx
 // file is run in inference; where a set has gradients, also as a step of training with the loss
 // that it gets by default. kExitDone where all outputs and gradients agree, kExitNo where one
 // differs; the error says what is refused.
 absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder,
-                                Backend* backend);
+                                const TestTolerance& tolerance, Backend* backend);
 
 // model.onnx in the folder of a test case, or in the one around it.
 std::string ModelBeside(const std::string& folder);

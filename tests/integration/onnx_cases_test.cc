@@ -46,6 +46,24 @@ TEST(OnnxCases, DifferSayWhereAndByHowMuch) {
   }
 }
 
+TEST(OnnxCases, AUserSaysHowFarOff) {
+  const std::string folder = SourceFile("tests/data/onnx/differ/value");
+  const auto run = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {folder + "/model.onnx", "--test_data=" + folder};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunBinary("isomer-run", arguments);
+  };
+  EXPECT_THAT(run({}).out, HasSubstr("(off by 0.01 of up to 1.76; 12 of 12 elements differ)"));
+  for (const std::string flag : {"--rtol=1", "--atol=0.011"}) {
+    const ProgramResult result = run({flag});
+    EXPECT_EQ(result.exit_code, 0) << flag << result.out;
+    EXPECT_THAT(result.out,
+                HasSubstr("1 output agrees, off by at most 0.0057 of its largest element"));
+  }
+  EXPECT_EQ(run({"--atol=0.009"}).exit_code, 1);
+  EXPECT_THAT(run({"--rtol=-1"}).err, HasSubstr("--rtol and --atol must not be negative"));
+}
+
 TEST(OnnxCases, AreRefusedInOneLine) {
   for (const std::string& folder : CasesThat("refused")) {
     const ProgramResult result = RunCase(folder);

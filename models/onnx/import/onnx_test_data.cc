@@ -94,11 +94,11 @@ bool IsConstant(BoundInputs constants, size_t i, const OnnxTensor& value) {
   return true;
 }
 
-bool Agrees(double got, double expected, bool is_float) {
+bool Agrees(double got, double expected, bool is_float, const TestTolerance& tolerance) {
   if (got == expected) return true;  // Infinities, too.
   if (!is_float) return false;
   if (std::isnan(expected)) return std::isnan(got);
-  return std::abs(got - expected) <= kAbsoluteTolerance + kRelativeTolerance * std::abs(expected) &&
+  return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected) &&
          std::isfinite(expected);
 }
 
@@ -233,29 +233,37 @@ absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::
   return bound;
 }
 
-std::string DifferenceFrom(const OnnxTensor& expected, const Array<double>& got,
-                           const TensorType& type) {
+TensorDistance DistanceFrom(const OnnxTensor& expected, const Array<double>& got,
+                            const TensorType& type, const TestTolerance& tolerance) {
+  TensorDistance distance;
   const TensorType expected_type = SequentialType(expected.dims, expected.dtype);
   if (type != expected_type) {
-    return absl::StrCat("its type is ", type.ToString(), ", not ", expected_type.ToString());
+    distance.difference =
+        absl::StrCat("its type is ", type.ToString(), ", not ", expected_type.ToString());
+    return distance;
   }
-  int64_t differing = 0, worst = 0;
-  double most = -1;
+  int64_t differing = 0, worst = -1;
+  double worst_off = -1;
   for (int64_t i = 0; i < expected.size(); ++i) {
     const double wanted = expected.Number(i);
-    if (Agrees(got.data[i], wanted, expected.is_float())) continue;
+    if (std::isfinite(wanted)) distance.scale = std::max(distance.scale, std::abs(wanted));
+    const bool is_same = got.data[i] == wanted || (std::isnan(got.data[i]) && std::isnan(wanted));
+    const double by = is_same ? 0 : std::abs(got.data[i] - wanted);
+    const double off = std::isnan(by) ? HUGE_VAL : by;
+    distance.most = std::max(distance.most, off);
+    if (Agrees(got.data[i], wanted, expected.is_float(), tolerance)) continue;
     ++differing;
-    const double off = std::abs(got.data[i] - wanted);
-    if (!(off <= most)) {
-      worst = i;
-      most = std::isnan(off) ? HUGE_VAL : off;
-    }
+    if (off <= worst_off) continue;
+    worst = i;
+    worst_off = off;
   }
-  if (differing == 0) return "";
-  return absl::StrFormat("%s is %.9g, not %.9g (off by %.3g; %d of %d elements differ)",
-                         IndexText(worst, expected.dims), got.data[worst], expected.Number(worst),
-                         std::abs(got.data[worst] - expected.Number(worst)), differing,
-                         expected.size());
+  if (differing == 0) return distance;
+  distance.difference =
+      absl::StrFormat("%s is %.9g, not %.9g (off by %.3g of up to %.3g; %d of %d elements differ)",
+                      IndexText(worst, expected.dims), got.data[worst], expected.Number(worst),
+                      std::abs(got.data[worst] - expected.Number(worst)), distance.scale, differing,
+                      expected.size());
+  return distance;
 }
 
 }  // namespace isomer

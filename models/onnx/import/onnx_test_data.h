@@ -54,15 +54,21 @@ absl::StatusOr<std::map<std::string, Array<double>>> InputsFrom(const OnnxTestSe
 
 Array<double> ArrayOf(const OnnxTensor& tensor);
 
-// The limits of ONNX's own runner: |got - expected| <= kAbsoluteTolerance + kRelativeTolerance
-// |expected|.
-inline constexpr double kRelativeTolerance = 1e-3, kAbsoluteTolerance = 1e-7;
+// |got - expected| <= absolute + relative |expected|. Unless a user says, as ONNX's own runner.
+struct TestTolerance {
+  double relative = 1e-3, absolute = 1e-7;
+};
 
-// Where `got` (of type `type`) differs from `expected`: "" or "[0,2] is 1.5, not 2.5 (off by 1; 3
-// of 6 elements differ)". Floats agree within these limits, NaN is NaN; the rest, type and shape,
-// is to be the same.
-std::string DifferenceFrom(const OnnxTensor& expected, const Array<double>& got,
-                           const TensorType& type);
+// How far a tensor is from what is expected.
+struct TensorDistance {
+  std::string difference;  // "[0,2] is 1.5, not 2.5 (off by 1 of up to 4; 3 of 6 elements ..)"
+  double most = 0;         // the largest of an element; infinite where one is no number
+  double scale = 0;        // the largest finite magnitude that is expected
+};
+// Of `got` (of type `type`). Floats agree within the tolerance, NaN is NaN; the rest, type and
+// shape, is to be the same.
+TensorDistance DistanceFrom(const OnnxTensor& expected, const Array<double>& got,
+                            const TensorType& type, const TestTolerance& tolerance = {});
 
 }  // namespace isomer
 
