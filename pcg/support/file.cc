@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -80,6 +81,22 @@ void SyncFolder(const std::filesystem::path& folder) {
   if (file.get() >= 0) (void)fsync(file.get());
 }
 
+// The file to replace, links followed; none for a pipe or device, which is written to directly.
+absl::StatusOr<std::optional<std::string>> TargetOf(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return path;
+  if (S_ISDIR(info.st_mode)) return FileError(path, EISDIR);
+  if (!S_ISREG(info.st_mode)) return std::nullopt;
+  std::error_code ignored;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
+  return ignored ? path : resolved.string();
+}
+
+std::string TemporaryName(const std::string& target) {
+  static std::atomic<int> counter = 0;
+  return absl::StrCat(target, ".tmp.", getpid(), ".", counter++);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -105,27 +122,31 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   }
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
-  std::string target = path;
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) return FileError(path, EISDIR);
-    if (!S_ISREG(info.st_mode)) return WriteDirectly(path, contents);
-    std::error_code ignored;
-    std::filesystem::path resolved = std::filesystem::canonical(path, ignored);
-    if (!ignored) target = resolved.string();
+absl::Status CheckCanWrite(const std::string& path) {
+  if (path.empty()) return FileError(path, ENOENT);
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<std::string> target, TargetOf(path));
+  if (!target.has_value()) {
+    return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : FileError(path, errno);
   }
-  static std::atomic<int> counter = 0;
-  std::string temporary = absl::StrCat(target, ".tmp.", getpid(), ".", counter++);
+  const std::string temporary = TemporaryName(*target);
+  const absl::Status status = WriteSynced(temporary, path, "");
+  unlink(temporary.c_str());
+  return status;
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<std::string> target, TargetOf(path));
+  if (!target.has_value()) return WriteDirectly(path, contents);
+  const std::string temporary = TemporaryName(*target);
   absl::Status status = WriteSynced(temporary, path, contents);
-  if (status.ok() && rename(temporary.c_str(), target.c_str()) != 0) {
+  if (status.ok() && rename(temporary.c_str(), target->c_str()) != 0) {
     status = FileError(path, errno);
   }
   if (!status.ok()) {
     unlink(temporary.c_str());
     return status;
   }
-  SyncFolder(std::filesystem::path(target).parent_path());
+  SyncFolder(std::filesystem::path(*target).parent_path());
   return absl::OkStatus();
 }
 

@@ -16,6 +16,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // or the new one and never a part. A symbolic link is followed; a pipe or device is written to
 // directly.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+// Whether that would do, found out by writing nothing to such a temporary name: for who computes
+// for long first.
+absl::Status CheckCanWrite(const std::string& path);
 
 }  // namespace isomer
 

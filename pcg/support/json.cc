@@ -86,23 +86,35 @@ std::string Json::Print() const {
   return out;
 }
 
+std::string Json::PrintCompact() const {
+  std::string out;
+  PrintTo(-1, &out);
+  return out;
+}
+
 void Json::PrintTo(int indent, std::string* out) const {
+  const bool is_compact = indent < 0;
+  const int deeper = is_compact ? indent : indent + 2;
+  const auto begin_line = [&](int width) {
+    if (!is_compact) absl::StrAppend(out, "\n", std::string(width, ' '));
+  };
   // Prints `{...}` or `[...]` with one element a line; `print` prints one element.
   auto print_all = [&](const auto& elements, char open, char close, auto print) {
     out->push_back(open);
     bool first = true;
     for (const auto& element : elements) {
-      absl::StrAppend(out, first ? "\n" : ",\n", std::string(indent + 2, ' '));
+      if (!first) out->push_back(',');
+      begin_line(deeper);
       print(element);
       first = false;
     }
-    if (!first) absl::StrAppend(out, "\n", std::string(indent, ' '));
+    if (!first) begin_line(indent);
     out->push_back(close);
   };
   struct Overloads {
     std::string* out;
     decltype(print_all)& all;
-    int indent;
+    int deeper;
     void operator()(std::nullptr_t) { absl::StrAppend(out, "null"); }
     void operator()(bool value) { absl::StrAppend(out, value ? "true" : "false"); }
     void operator()(int64_t value) { absl::StrAppend(out, value); }
@@ -110,17 +122,17 @@ void Json::PrintTo(int indent, std::string* out) const {
     void operator()(double value) { PrintDouble(value, out); }
     void operator()(const std::string& value) { PrintString(value, out); }
     void operator()(const Array& array) {
-      all(array, '[', ']', [&](const Json& element) { element.PrintTo(indent + 2, out); });
+      all(array, '[', ']', [&](const Json& element) { element.PrintTo(deeper, out); });
     }
     void operator()(const Object& object) {
       all(object, '{', '}', [&](const auto& entry) {
         PrintString(entry.first, out);
-        absl::StrAppend(out, ": ");
-        entry.second.PrintTo(indent + 2, out);
+        absl::StrAppend(out, deeper < 0 ? ":" : ": ");
+        entry.second.PrintTo(deeper, out);
       });
     }
   };
-  std::visit(Overloads{out, print_all, indent}, value_);
+  std::visit(Overloads{out, print_all, deeper}, value_);
 }
 
 }  // namespace isomer

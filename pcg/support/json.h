@@ -46,6 +46,8 @@ class Json {
 
   // Indented by two spaces, ending in a newline. Bytes that are not UTF-8 are printed as U+FFFD.
   std::string Print() const;
+  // The same without spaces and line ends.
+  std::string PrintCompact() const;
 
  private:
   using Array = std::vector<Json>;
@@ -53,6 +55,7 @@ class Json {
   using Value =
       std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, Array, Object>;
   explicit Json(Value value) : value_(std::move(value)) {}
+  // `indent` < 0: compact.
   void PrintTo(int indent, std::string* out) const;
 
   Value value_;

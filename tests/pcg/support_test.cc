@@ -71,6 +71,21 @@ TEST(File, DevicesAreWrittenToAndNotReplaced) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST(File, WhetherItCanBeWrittenIsKnownWithoutWriting) {
+  TemporaryFolder folder;
+  const std::string path = folder / "file";
+  EXPECT_TRUE(CheckCanWrite(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  ASSERT_TRUE(WriteFileAtomically(path, "old").ok());
+  EXPECT_TRUE(CheckCanWrite(path).ok());
+  EXPECT_EQ(*ReadFile(path), "old");
+  EXPECT_TRUE(CheckCanWrite("/dev/null").ok());
+  for (const std::string& bad : {folder / "none/x", folder / "", std::string()}) {
+    EXPECT_EQ(CheckCanWrite(bad), WriteFileAtomically(bad, "")) << bad;
+    EXPECT_FALSE(CheckCanWrite(bad).ok()) << bad;
+  }
+}
+
 TEST(File, ErrorsNameTheFile) {
   TemporaryFolder folder;
   const std::string missing = folder / "missing";
@@ -129,6 +144,16 @@ TEST(Json, PrintsTreesInOrder) {
   "done": true
 }
 )");
+}
+
+TEST(Json, CompactIsTheSameWithoutSpace) {
+  Json json;
+  json["a b"] = "c d\n";
+  json["list"] = std::vector<int>{1, 2};
+  json["nested"]["empty"] = Json::EmptyArray();
+  json["nested"]["half"] = 0.5;
+  EXPECT_EQ(json.PrintCompact(),
+            R"({"a b":"c d\n","list":[1,2],"nested":{"empty":[],"half":0.5}})");
 }
 
 TEST(Json, NumbersReadBackToTheSame) {
