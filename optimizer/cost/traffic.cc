@@ -6,15 +6,12 @@
 namespace isomer {
 namespace {
 
-void AddMessage(const Machine& machine, int64_t from, int64_t to, double bytes, Traffic* traffic) {
-  for (LinkId link : machine.Path(from, to)) (*traffic)[link] += bytes;
-}
+using Visit = absl::FunctionRef<void(const Message&)>;
 
 // Every device sends `bytes` to the next one.
-void AddRing(const Machine& machine, absl::Span<const int32_t> ring, double bytes,
-             Traffic* traffic) {
+void VisitRing(absl::Span<const int32_t> ring, double bytes, Visit visit) {
   for (size_t i = 0; i < ring.size(); ++i) {
-    AddMessage(machine, ring[i], ring[(i + 1) % ring.size()], bytes, traffic);
+    visit({ring[i], ring[(i + 1) % ring.size()], bytes});
   }
 }
 
@@ -30,8 +27,8 @@ std::vector<std::vector<int32_t>> UnitsOf(absl::Span<const int32_t> devices, int
 
 // Each of a unit's k members exchanges its k-th of `bytes` with the members at its position in the
 // other m - 1 units of the parent.
-void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double bytes,
-               Traffic* traffic) {
+void VisitLevels(const Machine& machine, absl::Span<const int32_t> devices, double bytes,
+                 Visit visit) {
   for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
     for (const std::vector<int32_t>& parent : UnitsOf(devices, machine.UnitSize(l))) {
       const auto units = UnitsOf(parent, machine.UnitSize(l - 1));
@@ -41,15 +38,15 @@ void AddLevels(const Machine& machine, absl::Span<const int32_t> devices, double
       for (size_t place = 0; place < k && units.size() > 1; ++place) {
         std::vector<int32_t> ring;
         for (const auto& unit : units) ring.push_back(unit[place]);
-        AddRing(machine, ring, (m - 1) / m * bytes / static_cast<double>(k), traffic);
+        VisitRing(ring, (m - 1) / m * bytes / static_cast<double>(k), visit);
       }
     }
   }
 }
 
 // Broadcasts and reduces cost as all-gathers: all but one device send everything.
-void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
-                   const CollectiveTraits& traits, Traffic* traffic) {
+void VisitCollective(const CostModel& cost, const Schedule& schedule, const Task& task,
+                     const CollectiveTraits& traits, Visit visit) {
   const Collective kind = traits.is_rooted ? Collective::kAllGather : traits.kind;
   const absl::Span<const int32_t> group = schedule.GroupOf(task);
   std::vector<int32_t> devices(group.begin(), group.end());
@@ -60,46 +57,51 @@ void AddCollective(const CostModel& cost, const Schedule& schedule, const Task& 
   const absl::string_view algorithm =
       cost.collectives().Choice(kind, task.bytes, devices).algorithm;
   if (algorithm == "ring") {
-    AddRing(cost.machine(), devices, (size - 1) / size * bytes, traffic);
+    VisitRing(devices, (size - 1) / size * bytes, visit);
   } else {
-    AddLevels(cost.machine(), devices, bytes, traffic);
+    VisitLevels(cost.machine(), devices, bytes, visit);
   }
 }
 
-void AddTransfers(const Machine& machine, const Schedule& schedule, const Task& task,
-                  Traffic* traffic) {
+void VisitTransfers(const Schedule& schedule, const Task& task, Visit visit) {
   for (size_t i = 0; i < task.transfers.size(); ++i) {
     const Buffer& from = schedule.buffers[task.reads[task.transfers[i].first]];
     const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
     const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
-    const Schedule::Whole::Count count = schedule.CountOf(task, i);
-    const LinkPath path = machine.Path(from.device, to.device);
-    for (size_t l = 0; l < path.size(); ++l) {
-      (*traffic)[path[l]] += static_cast<double>(bytes * OnPath(count, l, path.size()));
-    }
+    visit({from.device, to.device, static_cast<double>(bytes), schedule.CountOf(task, i)});
   }
 }
 
-void AddAllToAll(const Machine& machine, absl::Span<const int32_t> devices, int64_t bytes,
-                 Traffic* traffic) {
+void VisitAllToAll(absl::Span<const int32_t> devices, int64_t bytes, Visit visit) {
   const double part = static_cast<double>(bytes) / static_cast<double>(devices.size());
   for (int32_t from : devices) {
-    for (int32_t to : devices) AddMessage(machine, from, to, part, traffic);
+    for (int32_t to : devices) visit({from, to, part});
   }
 }
 
 }  // namespace
 
-void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
-                Traffic* traffic) {
+void ForEachMessage(const CostModel& cost, const Schedule& schedule, const Task& task,
+                    absl::FunctionRef<void(const Message&)> visit) {
   if (!IsCommunication(task.kind)) return;
   if (task.kind == TaskKind::kSendReceive) {
-    AddTransfers(cost.machine(), schedule, task, traffic);
+    VisitTransfers(schedule, task, visit);
   } else if (task.kind == TaskKind::kAllToAll) {
-    AddAllToAll(cost.machine(), schedule.GroupOf(task), task.bytes, traffic);
+    VisitAllToAll(schedule.GroupOf(task), task.bytes, visit);
   } else {
-    AddCollective(cost, schedule, task, TraitsOf(*CollectiveOf(task.kind)), traffic);
+    VisitCollective(cost, schedule, task, TraitsOf(*CollectiveOf(task.kind)), visit);
   }
+}
+
+void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
+                Traffic* traffic) {
+  ForEachMessage(cost, schedule, task, [&](const Message& message) {
+    const LinkPath path = cost.machine().Path(message.from, message.to);
+    for (size_t l = 0; l < path.size(); ++l) {
+      (*traffic)[path[l]] +=
+          message.bytes * static_cast<double>(OnPath(message.count, l, path.size()));
+    }
+  });
 }
 
 Traffic TrafficOf(const CostModel& cost, const Schedule& schedule) {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "absl/functional/function_ref.h"
 #include "optimizer/cost/cost.h"
 #include "pcg/schedule/schedule.h"
 
@@ -17,10 +18,19 @@ inline int64_t OnPath(const Schedule::Whole::Count& count, size_t link, size_t s
   return 2 * link < size ? count.sent : count.received;
 }
 
-// Adds a task's traffic; nothing unless it communicates. Every message takes Machine::Path.
-// Collectives use the cheapest algorithm (CollectiveCost::Choice): rings through their devices in
-// the order of their numbers; for hierarchies and trees, level after level, rings of the devices at
-// the same position in their units; for an all-to-all, a message for each pair.
+struct Message {
+  int64_t from = 0, to = 0;
+  double bytes = 0;
+  Schedule::Whole::Count count = {};  // of messages like it that it represents
+};
+// The messages of a task; none unless it communicates. Collectives use the cheapest algorithm
+// (CollectiveCost::Choice): rings through their devices in the order of their numbers; for
+// hierarchies and trees, level after level, rings of the devices at the same position in their
+// units; for an all-to-all, a message for each pair.
+void ForEachMessage(const CostModel& cost, const Schedule& schedule, const Task& task,
+                    absl::FunctionRef<void(const Message&)> visit);
+
+// Adds a task's traffic. Every message takes Machine::Path.
 void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
                 Traffic* traffic);
 

@@ -145,9 +145,9 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
   return categories;
 }
 
-}  // namespace
-
-std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
+// What lives on each device, whenever it may be more than before: `at`(task, device, now).
+template <typename At>
+void WalkMemory(const Schedule& schedule, At at) {
   const std::vector<LiveRange> ranges = LiveRanges(schedule);
   const std::vector<MemoryCategory> categories = CategoriesOf(schedule);
   const std::vector<BufferId> holders = HoldersOf(schedule);
@@ -168,7 +168,7 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
   };
   const std::vector<BufferId> births = by(&LiveRange::first), deaths = by(&LiveRange::last);
   size_t born = 0, died = 0;
-  std::vector<MemoryPeak> now(schedule.programs.size()), peaks = now;
+  std::vector<MemoryPeak> now(schedule.programs.size());
   const auto add = [&](int32_t device, MemoryCategory category, int64_t bytes) {
     now[device].bytes += bytes;
     now[device].categories[static_cast<int>(category)] += bytes;
@@ -184,10 +184,7 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
         IsCommunication(task.kind) ? MemoryCategory::kCommunication : MemoryCategory::kWorkspace;
     const auto compare = [&](int32_t device, int64_t scratch) {
       add(device, of_scratch, scratch);
-      if (now[device].bytes > peaks[device].bytes) {
-        peaks[device] = now[device];
-        peaks[device].task = static_cast<int32_t>(t);
-      }
+      at(static_cast<int32_t>(t), device, now[device]);
       add(device, of_scratch, -scratch);
     };
     for (size_t i = first_born; i < born; ++i) compare(schedule.buffers[births[i]].device, 0);
@@ -198,7 +195,24 @@ std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
       add(schedule.buffers[id].device, categories[id], -schedule.buffers[id].bytes());
     }
   }
+}
+
+}  // namespace
+
+std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule) {
+  std::vector<MemoryPeak> peaks(schedule.programs.size());
+  WalkMemory(schedule, [&](int32_t task, int32_t device, const MemoryPeak& now) {
+    if (now.bytes <= peaks[device].bytes) return;
+    peaks[device] = now;
+    peaks[device].task = task;
+  });
   return peaks;
+}
+
+void ForEachMemoryUse(
+    const Schedule& schedule,
+    absl::FunctionRef<void(int32_t task, int32_t device, const MemoryPeak& now)> visit) {
+  WalkMemory(schedule, visit);
 }
 
 MemoryPeak LargestPeak(const Schedule& schedule) {

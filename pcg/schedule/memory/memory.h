@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "pcg/schedule/schedule.h"
 
@@ -63,6 +64,11 @@ struct MemoryPeak {
   int64_t of(MemoryCategory category) const { return categories[static_cast<int>(category)]; }
 };
 std::vector<MemoryPeak> PeaksPerDevice(const Schedule& schedule);
+// What lives on a device at each of its tasks, in order of tasks, whenever it has become more (or
+// was, and scratch space is used). `now.task` is not set.
+void ForEachMemoryUse(
+    const Schedule& schedule,
+    absl::FunctionRef<void(int32_t task, int32_t device, const MemoryPeak& now)> visit);
 // Of the device that needs most.
 MemoryPeak LargestPeak(const Schedule& schedule);
 

@@ -44,6 +44,18 @@ TEST(Traffic, AnAllReduceOverEqualLinksGoesRound) {
   for (const auto& [link, bytes] : traffic) EXPECT_DOUBLE_EQ(bytes, 600) << machine.LinkName(link);
 }
 
+TEST(Messages, OfARingGoFromEachToTheNext) {
+  Machine machine;
+  machine.levels = {{"node", 4, 100, 0}, {"cluster", 1, 100, 0}};
+  std::map<int64_t, int64_t> to;
+  ForEachMessage(CostModel(machine), {}, CollectiveTask(TaskKind::kAllReduce, {0, 1, 2, 3}, 400),
+                 [&](const Message& message) {
+                   EXPECT_DOUBLE_EQ(message.bytes, 600);
+                   to[message.from] = message.to;
+                 });
+  EXPECT_EQ(to, (std::map<int64_t, int64_t>{{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
+}
+
 TEST(Traffic, AnAllReduceOverPairsSparesTheirBus) {
   const CostModel cost(K80Node());
   Traffic traffic;

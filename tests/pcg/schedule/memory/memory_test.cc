@@ -85,6 +85,21 @@ constexpr char kLargeWeights[] = R"(
 output "loss" = %11
 )";
 
+TEST(Memory, ThePeakIsTheMostThatIsUsedAtATime) {
+  const Schedule schedule = LoweredWith(kLargeWeights, 4, {.optimizer = OptimizerKind::kAdam});
+  std::vector<int64_t> most(4, 0);
+  int32_t last = 0;
+  ForEachMemoryUse(schedule, [&](int32_t task, int32_t device, const MemoryPeak& now) {
+    EXPECT_GE(task, last);
+    last = task;
+    int64_t sum = 0;
+    for (int64_t bytes : now.categories) sum += bytes;
+    EXPECT_EQ(sum, now.bytes);
+    most[device] = std::max(most[device], now.bytes);
+  });
+  EXPECT_EQ(most, PeakBytesPerDevice(schedule));
+}
+
 TEST(Memory, ShardedUpdatesKeepAFourthOfStates) {
   constexpr int64_t kWeight = 4 * 4 * 4096;
   const MemoryPeak everywhere = LargestPeak(
