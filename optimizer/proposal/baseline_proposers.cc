@@ -1,5 +1,6 @@
 #include "optimizer/proposal/baseline_proposers.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,10 @@ absl::StatusOr<int> EnterMapping(const MappedModel& mapped, const std::string& n
     }
   }
   takes_part &= name != kSingleDevice;
+  std::optional<Plan> kept;
+  if (options.keep_baselines && name != kSingleDevice) kept = plan;
   const int entry = context->contest.Enter(std::move(plan), name, takes_part);
+  if (kept.has_value()) context->baselines.plan_of_entry[entry] = *std::move(kept);
   if (takes_part && on != nullptr) on->entered.emplace_back(entry, mapped);
   return entry;
 }
@@ -75,8 +79,10 @@ absl::StatusOr<Prediction> PredictBaseline(const std::string& name, int entry,
   ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->contest.PredictionOf(entry));
   if (name == kSingleDevice) return baselines.single_device = prediction;
   const auto [known, added] = baselines.predictions.try_emplace(name, prediction);
-  if (!added && context->contest.Rank(prediction) < context->contest.Rank(known->second)) {
+  auto kept = baselines.plan_of_entry.extract(entry);
+  if (added || context->contest.Rank(prediction) < context->contest.Rank(known->second)) {
     known->second = prediction;
+    if (!kept.empty()) baselines.plans[name] = std::move(kept.mapped());
   }
   return prediction;
 }
@@ -111,6 +117,7 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
     takes_part = may_run && deviation.empty();
     if (!takes_part) context->baselines.ignoring.push_back(options.grid_name);
   }
+  if (options.keep_baselines) context->baselines.plans[options.grid_name] = made->plan;
   const int entry = context->contest.Enter(std::move(made->plan), options.grid_name, takes_part);
   ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],
                           context->contest.PredictionOf(entry));

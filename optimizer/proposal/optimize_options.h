@@ -53,6 +53,7 @@ struct OptimizeOptions {
   // Proposers that are not asked: what each gains is seen without it.
   std::set<std::string> without;
   SearchPolicy policy;
+  bool keep_baselines = false;  // their plans, in the result
 
   // Sets `plan`, and how it updates weights where that is what it is.
   void AskForBaseline(const std::string& name) {

@@ -49,6 +49,9 @@ struct Submachine {
 // What became of the baselines (baseline_proposers.h).
 struct Baselines {
   std::map<std::string, Prediction> predictions;  // by name
+  // If the options keep them: by name; and by entry, those that may be a baseline's.
+  std::map<std::string, Plan> plans;
+  std::map<int, Plan> plan_of_entry;
   Prediction single_device;
   std::vector<std::string> ignoring;                 // that do not keep the constraints
   std::vector<std::pair<std::string, int>> entered;  // and not predicted yet

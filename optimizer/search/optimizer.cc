@@ -150,6 +150,7 @@ class Optimizer {
     for (auto& [name, baseline] : baselines_.get()) {
       const Plan& plan = baseline.plan;
       result->baselines[name] = {plan.predicted_step_us, plan.predicted_peak_bytes};
+      if (options.keep_baselines) result->baseline_plans[name] = plan;
       const bool takes_part =
           options.choose_update_method || plan.update.method == options.update.method;
       const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
@@ -310,6 +311,7 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(
         PredictResult(run_.cost, run_.policy(), &run_.shared.predictions, result));
     result->baselines = run_.baselines.predictions;
+    result->baseline_plans = std::move(run_.baselines.plans);
     result->single_device = run_.baselines.single_device;
     result->ignoring = run_.baselines.ignoring;
     result->misfit = run_.baselines.misfit;

@@ -35,10 +35,11 @@ struct OptimizeResult {
   Simulation simulation;  // of `lowered`
   std::string origin;     // kFound, or the baseline that won
   std::map<std::string, Prediction> baselines;
-  std::optional<PipelineSummary> pipeline;  // of `plan`
-  Prediction single_device;                 // the unrewritten model on one device
-  std::vector<std::string> ignoring;        // baselines that violate the constraints
-  std::string misfit;                       // of the user's own configuration: what is not as asked
+  std::map<std::string, Plan> baseline_plans;  // if the options keep them
+  std::optional<PipelineSummary> pipeline;     // of `plan`
+  Prediction single_device;                    // the unrewritten model on one device
+  std::vector<std::string> ignoring;           // baselines that violate the constraints
+  std::string misfit;  // of the user's own configuration: what is not as asked
   // With --plan=grid: the configuration that the search would begin with, as estimated.
   std::optional<ConfigEstimate> first_choice;
   SearchRecord searches;
