@@ -1,21 +1,21 @@
 #include "optimizer/report/report.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/report/explanation.h"
+#include "optimizer/report/folded_name.h"
+#include "optimizer/report/headline.h"
+#include "optimizer/report/node_times.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/report_json.h"
+#include "optimizer/report/split_text.h"
 #include "optimizer/report/throughput.h"
 #include "optimizer/sharding/batch_dims.h"
-#include "optimizer/sharding/expansion.h"
-#include "pcg/ir/type_inference.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/bytes_text.h"
 #include "pcg/support/status_macros.h"
@@ -23,45 +23,10 @@
 namespace isomer {
 namespace {
 
-// "layer12/query" -> "layer*/query".
-std::string FoldedName(const std::string& name) {
-  std::string folded;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (!std::isdigit(static_cast<unsigned char>(name[i]))) {
-      folded += name[i];
-    } else if (folded.empty() || folded.back() != '*') {
-      folded += '*';
-    }
-  }
-  return folded;
-}
-
-// The devices of an axis of the given degree and stride.
-std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
-  const int64_t node = machine.devices_per_node();
-  if (stride >= node) return absl::StrCat(degree, " nodes");
-  if (stride * degree <= node) return absl::StrCat(degree, " devices of a node");
-  return absl::StrCat(degree, " devices");
-}
-
 // The rule's text, cut to one line.
 std::string Shortened(const std::string& text) {
   constexpr size_t kWidth = 100;
   return text.size() <= kWidth ? text : text.substr(0, kWidth - 3) + "...";
-}
-
-// A reader's name for an iteration dim.
-std::string DimText(const Operator& op, const Declaration& d, int v) {
-  const std::string& name = d.dims[v].name;
-  const bool contraction = op.kind() == OpKind::kMatMul || op.kind() == OpKind::kConv2d;
-  if (contraction && name == "n") return op.kind() == OpKind::kMatMul ? "columns" : "batch";
-  if (contraction && name == "m") return "rows";
-  if (contraction && (name == "k" || name == "c")) return "contraction";
-  if (contraction && name == "o") return "output channels";
-  for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
-    if (d.LeadOfOutputDim(0, i) == v) return i == 0 ? "batch" : absl::StrCat("dim ", i);
-  }
-  return absl::StrCat("sum over ", name);
 }
 
 struct Row {
@@ -69,24 +34,6 @@ struct Row {
   int64_t count = 0;
   double us = 0;  // compute time on the busiest device
 };
-
-// Per node: compute time per step on the device where it is longest.
-std::vector<double> ComputeUsPerNode(const Graph& graph, const Schedule& schedule,
-                                     const Simulation& simulation, const CostModel& cost) {
-  std::vector<std::map<int32_t, double>> per_device(graph.num_nodes());
-  TaskTimes times(cost, graph, schedule);
-  for (const Task& task : schedule.tasks) {
-    if (!IsOfKernel(task.kind)) continue;
-    if (task.step > 0) continue;
-    per_device[task.node.value][task.devices[0]] +=
-        simulation.Times(task.moment) * times.Of(task).us;
-  }
-  std::vector<double> us(graph.num_nodes(), 0);
-  for (size_t i = 0; i < us.size(); ++i) {
-    for (const auto& [device, time] : per_device[i]) us[i] = std::max(us[i], time);
-  }
-  return us;
-}
 
 bool IsWhole(const Node& node) {
   return std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) {
@@ -96,22 +43,21 @@ bool IsWhole(const Node& node) {
   });
 }
 
-absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const Simulation& simulation,
-                                      const CostModel& cost, const RuleIndex& rules,
-                                      bool folds_stages) {
+absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered,
+                                      const std::vector<NodeTimes>& times, const Machine& machine,
+                                      const RuleIndex& rules, bool folds_stages) {
   const Graph& graph = lowered.mapped.graph;
-  const std::vector<double> node_us = ComputeUsPerNode(graph, lowered.schedule, simulation, cost);
   const std::vector<bool> of_data = OfData(graph);
-  const int64_t devices = cost.machine().num_devices();
+  const int64_t devices = machine.num_devices();
   std::vector<Row> rows;
   std::map<std::pair<std::string, std::string>, size_t> places;
   for (NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
     // Load-time operators have no compute task.
-    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || node_us[id.value] == 0) continue;
+    if (IsLeaf(node.op.kind()) || IsParallel(node.op.kind()) || times[id.value].us() == 0) continue;
     // Stages of a pipeline do the same on other devices.
-    ISOMER_ASSIGN_OR_RETURN(std::string split,
-                            SplitText(lowered.mapped, id, cost.machine(), !folds_stages));
+    ISOMER_ASSIGN_OR_RETURN(const CallSplit of_call, SplitOf(lowered.mapped, id, machine));
+    std::string split = of_call.ToString(!folds_stages);
     if (devices > 1 && of_data[id.value] && IsWhole(node)) {
       std::vector<TensorType> operands;
       for (TensorRef input : node.inputs) {
@@ -125,30 +71,16 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered, const Simulati
     const auto [it, added] = places.try_emplace({what, split}, rows.size());
     if (added) rows.push_back({what, split});
     ++rows[it->second].count;
-    rows[it->second].us += node_us[id.value];
+    rows[it->second].us += times[id.value].us();
   }
   return rows;
 }
 
-std::string CommunicationText(const LoweredPlan& lowered, const Simulation& simulation,
-                              const CostModel& cost) {
-  struct Sum {
-    double count = 0, us = 0;
-  };
-  std::map<std::string, Sum> sums;
-  TaskTimes times(cost, lowered.mapped.graph, lowered.schedule);
-  for (const Task& task : lowered.schedule.tasks) {
-    if (!IsCommunication(task.kind) || task.step > 0) continue;
-    Sum& sum = sums[absl::StrCat(TaskKindName(task.kind), " ", PhaseName(task.phase), ", ",
-                                 lowered.schedule.GroupOf(task).size(), " devices")];
-    const double times_each = simulation.Times(task.moment);
-    sum.count += times_each;
-    sum.us += times_each * times.Of(task).us;
-  }
+std::string CommunicationText(const std::vector<NodeTimes>& nodes) {
   std::string text;
-  for (const auto& [what, sum] : sums) {
-    absl::StrAppendFormat(&text, "  %5.0f x %-44s %10.1f us each\n", sum.count, what,
-                          sum.us / sum.count);
+  for (const auto& [what, exchange] : ExchangesOf(nodes)) {
+    absl::StrAppendFormat(&text, "  %5.0f x %-44s %10.1f us each\n", exchange.count, what,
+                          exchange.us / exchange.count);
   }
   return text.empty() ? "  none\n" : text;
 }
@@ -220,60 +152,14 @@ std::string BoundText(const OptimizeResult& result) {
       result.pipeline.has_value() ? "" : " of one micro-batch", result.bound_seconds);
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> SplitText(const MappedGraph& mapped, NodeId id, const Machine& machine,
-                                      bool with_start) {
-  const Node& node = mapped.graph.node(id);
-  std::vector<TensorType> operands;
-  for (TensorRef input : node.inputs) operands.push_back(mapped.graph.type(input));
-  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(node.op, operands));
-  const Declaration& d = sharding.declaration;
-  const MachineView& view = mapped.views[id.value];
-  std::vector<std::string> parts;
-  for (int v = 0; v < static_cast<int>(d.dims.size()); ++v) {
-    if (sharding.degrees[v] == 1) continue;
-    // The stride of the output coordinate for this dim.
-    int64_t stride = view.strides.back();
-    int64_t moments = view.MomentsOfAxis(view.strides.size() - 1);
-    if (d.dims[v].kind == DimKind::kSum) {
-      for (int w = v + 1; w < static_cast<int>(d.dims.size()); ++w) {
-        if (d.dims[w].kind == DimKind::kSum) stride *= sharding.degrees[w];
-      }
-    } else {
-      for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
-        if (d.LeadOfOutputDim(0, i) != v) continue;
-        stride = view.strides[i];
-        moments = view.MomentsOfAxis(i);
-      }
-    }
-    std::string text = DimText(node.op, d, v);
-    const int64_t degree = sharding.degrees[v] / moments;
-    if (moments > 1) absl::StrAppend(&text, " in ", moments, " micro-batches");
-    if (degree > 1) absl::StrAppend(&text, " over ", PlaceText(degree, stride, machine));
-    parts.push_back(std::move(text));
-  }
-  const size_t copies_axis = view.strides.size() - 2;
-  const int64_t copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);
-  if (parts.empty() && copies == 1) return absl::StrCat("whole, on device ", view.start);
-  if (parts.empty()) parts.push_back("whole");
-  if (copies > 1) {
-    parts.push_back(
-        absl::StrCat("by each of ", PlaceText(copies, view.strides[copies_axis], machine)));
-  }
-  if (with_start && view.start != 0) parts.push_back(absl::StrCat("from device ", view.start));
-  return absl::StrJoin(parts, ", ");
-}
-
-namespace {
-
 absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const LoweredPlan& lowered,
-                                       const Explanation& explanation, const RuleSet& rules,
+                                       const Explanation& explanation,
+                                       const std::vector<NodeTimes>& times, const RuleSet& rules,
                                        const CostModel& cost) {
   const Plan& plan = result.plan;
   const RuleIndex index(rules);
-  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(lowered, result.simulation, cost, index,
-                                                            result.pipeline.has_value()));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                          Rows(lowered, times, cost.machine(), index, result.pipeline.has_value()));
   std::string text =
       absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                       cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
@@ -289,7 +175,7 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
                           row.us / static_cast<double>(row.count), row.split);
   }
-  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(lowered, result.simulation, cost));
+  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(times));
   if (result.pipeline.has_value()) {
     absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
   }
@@ -360,32 +246,17 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
 
 }  // namespace
 
-absl::StatusOr<std::string> WhyWhole(const Operator& op, absl::Span<const TensorType> operands,
-                                     int64_t devices, const RuleIndex& rules) {
-  ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, operands));
-  const Declaration& d = sharding.declaration;
-  const Expansions expansions = FindExpansions(rules, op, operands);
-  if (expansions.splits.empty()) return "because no rule splits it";
-  std::vector<std::string> possible;
-  for (const Expansion& split : expansions.splits) {
-    if (std::gcd(d.dims[split.dim].size.value(), devices) == 1) continue;
-    possible.push_back(DimText(op, d, split.dim));
-  }
-  if (possible.empty()) {
-    return absl::StrCat("because none of its sizes has a divisor in common with ", devices,
-                        " devices");
-  }
-  return absl::StrCat("though ", absl::StrJoin(possible, " or "), " could be split");
-}
-
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
                                 const CostModel& cost) {
-  const Explanation explanation =
-      Explain(cost, result.lowered.mapped.graph, result.lowered.schedule, result.simulation);
   Report report;
-  ISOMER_ASSIGN_OR_RETURN(report.text,
-                          ReportText(result, result.lowered, explanation, rules, cost));
-  report.json = ReportJson(result, explanation, rules, cost);
+  const LoweredPlan& lowered = result.lowered;
+  report.explanation = Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  report.times = TimesOfNodes(lowered, result.simulation, cost);
+  report.headline = HeadlineOf(result, report.times, cost.machine());
+  ISOMER_ASSIGN_OR_RETURN(
+      report.text, ReportText(result, lowered, report.explanation, report.times, rules, cost));
+  report.text = absl::StrCat(report.headline, "\n", report.text);
+  report.json = ReportJson(result, report.headline, report.explanation, rules, cost);
   return report;
 }
 

@@ -96,10 +96,11 @@ Json BoundJson(const OptimizeResult& result) {
 
 }  // namespace
 
-Json ReportJson(const OptimizeResult& result, const Explanation& explanation, const RuleSet& rules,
-                const CostModel& cost) {
+Json ReportJson(const OptimizeResult& result, const std::string& headline,
+                const Explanation& explanation, const RuleSet& rules, const CostModel& cost) {
   const Plan& plan = result.plan;
   Json json;
+  json["headline"] = headline;
   json["model"] = plan.model.name;
   json["machine"] = cost.machine().name;
   json["devices"] = plan.num_devices;

@@ -2,6 +2,8 @@
 #ifndef ISOMER_OPTIMIZER_REPORT_REPORT_JSON_H_
 #define ISOMER_OPTIMIZER_REPORT_REPORT_JSON_H_
 
+#include <string>
+
 #include "optimizer/cost/cost.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/search/optimizer.h"
@@ -10,8 +12,8 @@
 
 namespace isomer {
 
-Json ReportJson(const OptimizeResult& result, const Explanation& explanation, const RuleSet& rules,
-                const CostModel& cost);
+Json ReportJson(const OptimizeResult& result, const std::string& headline,
+                const Explanation& explanation, const RuleSet& rules, const CostModel& cost);
 
 }  // namespace isomer
 

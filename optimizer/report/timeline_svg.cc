@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "optimizer/report/explanation.h"
+#include "optimizer/report/task_class.h"
 #include "optimizer/report/xml_text.h"
 
 namespace isomer {
@@ -16,22 +17,9 @@ namespace {
 constexpr double kLeft = 150, kTop = 58, kWidth = 1200, kRow = 15, kRowBar = 12, kDeviceGap = 6;
 constexpr int kMaxLinks = 24;
 
-struct Colour {
-  const char* what;
-  const char* fill;
-};
-constexpr Colour kForward{"forward", "#4c78a8"}, kBackward{"backward", "#72b7b2"},
-    kUpdate{"update", "#9d7bb8"}, kOther{"other compute", "#b0b0b0"},
-    kGradients{"communication of gradients", "#e45756"}, kData{"communication of data", "#f2a541"};
-
-const Colour& ColourOf(const Task& task) {
-  if (IsCommunication(task.kind)) {
-    return task.phase == Phase::kBackward || task.phase == Phase::kUpdate ? kGradients : kData;
-  }
-  if (task.kind == TaskKind::kCompute) return kForward;
-  if (task.kind == TaskKind::kComputeGradient) return kBackward;
-  return task.phase == Phase::kUpdate ? kUpdate : kOther;
-}
+// By TaskClass.
+constexpr const char* kFills[] = {"#4c78a8", "#8fb3d9", "#72b7b2", "#9d7bb8",
+                                  "#b0b0b0", "#e45756", "#f2a541"};
 
 // 1, 2 or 5 times a power of ten, about a tenth of `span`.
 double TickOf(double span) {
@@ -112,12 +100,13 @@ class TimelineDrawing {
         simulation_.step_us,
         static_cast<int64_t>(rows_.size()) < machine_.num_devices() ? " (some devices)" : "");
     double x = kLeft;
-    for (const Colour* colour : {&kForward, &kBackward, &kUpdate, &kOther, &kGradients, &kData}) {
+    for (int c = 0; c < kNumTaskClasses; ++c) {
+      const std::string what = TaskClassName(static_cast<TaskClass>(c));
       absl::StrAppendFormat(&text,
                             "<rect x=\"%.0f\" y=\"24\" width=\"10\" height=\"10\" fill=\"%s\"/>"
                             "<text x=\"%.0f\" y=\"33\">%s</text>\n",
-                            x, colour->fill, x + 14, colour->what);
-      x += 34 + 6.2 * static_cast<double>(std::string(colour->what).size());
+                            x, kFills[c], x + 14, what);
+      x += 34 + 6.2 * static_cast<double>(what.size());
     }
     absl::StrAppendFormat(&text,
                           "<rect x=\"%.0f\" y=\"24\" width=\"10\" height=\"10\" fill=\"none\" "
@@ -146,35 +135,36 @@ class TimelineDrawing {
   std::string Bars(bool critical) const {
     struct Bar {
       double begin = 0, end = -1;
-      const Colour* colour = nullptr;
+      int task_class = -1;
       std::string name;
     };
     std::string text;
     std::map<int32_t, Bar> open;
     auto close = [&](int32_t queue, const Bar& bar) {
-      if (bar.colour == nullptr) return;
+      if (bar.task_class < 0) return;
       absl::StrAppendFormat(
           &text,
           "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.0f\" fill=\"%s\"%s>"
           "<title>%s</title></rect>\n",
           bar.begin, rows_.at(queue).y, std::max(bar.end - bar.begin, 0.3), kRowBar,
-          bar.colour->fill, critical ? " stroke=\"black\" stroke-width=\"0.7\"" : "",
+          kFills[bar.task_class], critical ? " stroke=\"black\" stroke-width=\"0.7\"" : "",
           XmlText(bar.name));
     };
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
       if (critical_[t] != critical || simulation_.tasks.duration(t) == 0) continue;
       const Task& task = schedule_.tasks[t];
+      const int task_class = static_cast<int>(ClassOf(task));
       const double begin = kLeft + scale_ * MicrosecondsOf(simulation_.timeline.start[t]);
       for (int32_t queue : simulation_.tasks.queues(t)) {
         if (!rows_.contains(queue)) continue;
         const double end = begin + scale_ * MicrosecondsOf(simulation_.tasks.occupied(t, queue));
         Bar& bar = open[queue];
-        if (bar.colour == &ColourOf(task) && begin - bar.end < 0.3 && end - bar.begin < 0.3) {
+        if (bar.task_class == task_class && begin - bar.end < 0.3 && end - bar.begin < 0.3) {
           bar.end = end;
           continue;
         }
         close(queue, bar);
-        bar = {begin, end, &ColourOf(task),
+        bar = {begin, end, task_class,
                absl::StrFormat("%s, %.2f us", TaskLabel(graph_, task),
                                MicrosecondsOf(simulation_.tasks.duration(t)))};
       }

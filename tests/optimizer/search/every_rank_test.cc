@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "optimizer/report/report.h"
+#include "optimizer/report/split_text.h"
 #include "optimizer/sharding/expansion.h"
 #include "pcg/ir/examples.h"
 #include "pcg/ir/type_inference.h"
