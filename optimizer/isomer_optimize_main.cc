@@ -24,6 +24,7 @@
 #include "models/zoo/listing.h"
 #include "optimizer/bound/exhaustive.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/page/report_page.h"
 #include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/launch_settings.h"
 #include "optimizer/proposal/proposers.h"
@@ -165,6 +166,8 @@ ABSL_FLAG(std::string, export_onnx, "",
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
 ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
 ABSL_FLAG(std::string, timeline, "", "file for the simulated step as an SVG timeline");
+ABSL_FLAG(std::string, report, "",
+          "file for the plan, its step, its derivation and the baselines as one page of HTML");
 
 namespace isomer {
 namespace {
@@ -489,6 +492,19 @@ absl::StatusOr<RuleSet> RulesOfFlags() {
   return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
 }
 
+// Before the search, which may take minutes.
+absl::Status CheckReportFlag() {
+  return absl::GetFlag(FLAGS_report).empty() ? absl::OkStatus() : CheckHasPage();
+}
+
+absl::Status WriteReportPage(const OptimizeResult& result, const Report& report,
+                             const RuleSet& rules, const CostModel& cost) {
+  const std::string page = absl::GetFlag(FLAGS_report);
+  if (page.empty()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const Json data, PageJson(result, report, rules, cost));
+  return WriteFileAtomically(page, PageWith(data, result.plan.model.name, report.text));
+}
+
 absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
   if (result.fits && !absl::GetFlag(FLAGS_out).empty()) {
     ISOMER_RETURN_IF_ERROR(SavePlan(absl::GetFlag(FLAGS_out), result.plan));
@@ -578,13 +594,14 @@ absl::StatusOr<Profile> ProfileOfFlags(const Machine& machine) {
 }
 
 absl::StatusOr<int> Price(const std::string& path) {
-  ISOMER_RETURN_IF_ERROR(
-      RefuseFlagsBut({"price", "machine", "nodes", "devices_per_node", "device_memory_gib",
-                      "profile", "profile_of_another_device", "rules", "trace", "timeline", "dot"},
-                     "is of a search, and --price has a plan"));
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
+      {"price", "machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
+       "profile_of_another_device", "rules", "trace", "timeline", "dot", "report"},
+      "is of a search, and --price has a plan"));
   if (absl::GetFlag(FLAGS_machine).empty()) {
     return absl::InvalidArgumentError("--price needs --machine");
   }
+  ISOMER_RETURN_IF_ERROR(CheckReportFlag());
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path));
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOfFlags());
@@ -599,17 +616,27 @@ absl::StatusOr<int> Price(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const Report report, ReportOf(*result, rules, cost));
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
+  ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
   if (result->fits) return kExitDone;
   std::fprintf(stderr, "%s\n", DoesNotFitText(*result, cost.machine(), std::nullopt).c_str());
   return kExitNo;
 }
 
+// What makes no plan.
+bool OnlyLists() {
+  return absl::GetFlag(FLAGS_list_models) || absl::GetFlag(FLAGS_describe) ||
+         absl::GetFlag(FLAGS_list_policy) || absl::GetFlag(FLAGS_list_unsupported);
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (OnlyLists()) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlags({"report", "dot", "trace", "timeline", "export_onnx"}, "is of a plan"));
+  }
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
   if (absl::GetFlag(FLAGS_describe)) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlags({"out", "dot", "trace", "timeline", "export_onnx"},
-                                       "is for a plan, and not for --describe"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"out"}, "is for a plan, and not for --describe"));
     return Describe(arguments);
   }
   ISOMER_RETURN_IF_ERROR(RefuseFlags({"svg"}, "is for --describe"));
@@ -635,6 +662,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
         "--machine and --out (or --export_onnx) are needed (see --help)");
   }
   ISOMER_ASSIGN_OR_RETURN(OptimizeOptions options, OptionsOfFlags());
+  ISOMER_RETURN_IF_ERROR(CheckReportFlag());
+  options.keep_baselines = !absl::GetFlag(FLAGS_report).empty();
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
@@ -669,6 +698,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
   }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
+  ISOMER_RETURN_IF_ERROR(WriteReportPage(result, report, rules, cost));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
   if (result.fits) return kExitDone;
   std::optional<int64_t> enough;
@@ -695,6 +725,6 @@ int main(int argc, char** argv) {
        .usage = "MODEL --machine=PRESET|FILE --out=FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
                   "--devices_per_node=4 --out=bert.plan",
-       .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline"}},
+       .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"}},
       argc, argv, isomer::Run);
 }

@@ -11,7 +11,8 @@ command -v clang-format >/dev/null || {
   exit 1
 }
 for folder in pcg rules generator verifier optimizer runtime models tests bench; do
-  [[ -d $folder ]] && find "$folder" -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh'
+  [[ -d $folder ]] && find "$folder" -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.js'
 done | sort | xargs -r -n 20 -P 2 clang-format "${arguments[@]}" || {
   echo "format: run scripts/check_format.sh --fix" >&2
   exit 1
