@@ -1,16 +1,11 @@
 #include "pcg/support/output_files.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "pcg/support/status_macros.h"
+#include "pcg/support/file.h"
 
 namespace isomer {
 namespace {
@@ -36,31 +31,12 @@ bool IsSame(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-absl::Status CheckWritable(const NamedFile& output) {
-  std::error_code error;
-  fs::path path = output.path;
-  if (fs::is_directory(path, error)) return WrongOutput(output, "is a directory");
-  const bool exists = fs::exists(path, error);
-  if (exists && access(path.c_str(), W_OK) != 0) {
-    return WrongOutput(output, absl::AsciiStrToLower(std::strerror(errno)));
-  }
-  if (!IsRegular(path)) return absl::OkStatus();
-  // The new file is made beside the old one.
-  const fs::path target = fs::weakly_canonical(path, error);
-  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
-  if (!fs::is_directory(folder, error)) {
-    return WrongOutput(output, "the folder to write to does not exist");
-  }
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    return WrongOutput(output, absl::AsciiStrToLower(std::strerror(errno)));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckOutputs(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NamedFile& output = outputs[i];
-    ISOMER_RETURN_IF_ERROR(CheckWritable(output));
+    if (const absl::Status status = CheckCanWrite(output.path); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(output.flag, ": ", status.message()));
+    }
     if (!IsRegular(output.path)) continue;
     for (const NamedFile& input : inputs) {
       if (!IsSame(output.path, input.path)) continue;

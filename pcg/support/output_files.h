@@ -15,12 +15,9 @@ struct NamedFile {
   std::string path;
 };
 
-// Whether WriteFileAtomically may write there. Nothing is written or made. Errors: "--out:
-// x/y.plan: the folder to write to does not exist", "is a directory", "permission denied".
-absl::Status CheckWritable(const NamedFile& output);
-
-// That each can be written, and none is another, nor one that is read, by whatever path. Pipes and
-// devices may be named more than once.
+// That each can be written (CheckCanWrite), and none is another, nor one that is read, by whatever
+// path. Pipes and devices may be named more than once. Errors: "--out: x/y.plan: the folder to
+// write to does not exist".
 absl::Status CheckOutputs(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs);
 
 }  // namespace isomer

@@ -207,6 +207,7 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
            {"isomer-optimize", optimize("--device_memory_gib=1e9"), "is 0 to 1e+06"},
            {"isomer-optimize", optimize("--dot=" + out), "it is --dot's file, too"},
            {"isomer-optimize", {"--describe", mlp, "--out=" + out}, "is for a plan"},
+           {"isomer-optimize", {"--describe", mlp, "--trace=" + out}, "--trace is of a plan"},
            {"isomer-run", run("--learning_rate=nan"), "a finite number is expected"},
            {"isomer-run", run("--learning_rate=-1"), "must not be negative"},
            {"isomer-run", run("--data=/dev/zero"), "is a device without an end"},

@@ -47,7 +47,7 @@ TEST_F(OutputFiles, WhatCannotBeWrittenIsNamedWithItsFlag) {
             "--out: " + Path("none/x.plan") + ": the folder to write to does not exist");
   EXPECT_EQ(ErrorOf({{"--json", Path("sub")}}), "--json: " + Path("sub") + ": is a directory");
   EXPECT_EQ(ErrorOf({{"--out", Path("model.onnx/x")}}),
-            "--out: " + Path("model.onnx/x") + ": the folder to write to does not exist");
+            "--out: " + Path("model.onnx/x") + ": not a directory");
   if (geteuid() == 0) return;  // who may write everywhere
   fs::permissions(Path("sub"), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_THAT(ErrorOf({{"--out", Path("sub/x.plan")}}), HasSubstr("permission denied"));
