@@ -127,6 +127,7 @@ ABSL_FLAG(int32_t, steps_between_flushes, 1,
 ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
 ABSL_FLAG(std::vector<std::string>, without, {},
           "proposers of plans that are not asked (--list_proposers), separated by commas");
+ABSL_FLAG(bool, verbose, false, "list the rules that made the plan, and say more of the search");
 ABSL_FLAG(bool, list_proposers, false,
           "after the search, what each proposer of plans gained in it; without MODEL, a list of "
           "them");
@@ -596,7 +597,7 @@ absl::StatusOr<Profile> ProfileOfFlags(const Machine& machine) {
 absl::StatusOr<int> Price(const std::string& path) {
   ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
       {"price", "machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
-       "profile_of_another_device", "rules", "trace", "timeline", "dot", "report"},
+       "profile_of_another_device", "rules", "trace", "timeline", "dot", "report", "verbose"},
       "is of a search, and --price has a plan"));
   if (absl::GetFlag(FLAGS_machine).empty()) {
     return absl::InvalidArgumentError("--price needs --machine");
@@ -613,7 +614,8 @@ absl::StatusOr<int> Price(const std::string& path) {
     return absl::Status(result.status().code(),
                         absl::StrCat(path, ": ", result.status().message()));
   }
-  ISOMER_ASSIGN_OR_RETURN(const Report report, ReportOf(*result, rules, cost));
+  ISOMER_ASSIGN_OR_RETURN(const Report report,
+                          ReportOf(*result, rules, cost, absl::GetFlag(FLAGS_verbose)));
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
   ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost));
@@ -692,7 +694,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (!result.misfit.empty()) {
     std::fprintf(stderr, "note: %s\n", result.misfit.c_str());
   }
-  ISOMER_ASSIGN_OR_RETURN(Report report, ReportOf(result, rules, cost));
+  ISOMER_ASSIGN_OR_RETURN(Report report,
+                          ReportOf(result, rules, cost, absl::GetFlag(FLAGS_verbose)));
   std::fputs(report.text.c_str(), stdout);
   if (absl::GetFlag(FLAGS_list_proposers)) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());

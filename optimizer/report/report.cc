@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/machine/machine_units.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/folded_name.h"
 #include "optimizer/report/headline.h"
@@ -22,6 +23,15 @@
 
 namespace isomer {
 namespace {
+
+// To be compared with others: four digits.
+std::string StepText(double us) {
+  constexpr double kLongUs = 1e10;
+  if (us >= kLongUs) return absl::StrFormat("%.0f s", us / 1e6);
+  if (us >= 1e6) return absl::StrFormat("%.4g s", us / 1e6);
+  if (us >= 1e3) return absl::StrFormat("%.4g ms", us / 1e3);
+  return absl::StrFormat("%.4g us", us);
+}
 
 // The rule's text, cut to one line.
 std::string Shortened(const std::string& text) {
@@ -79,8 +89,8 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered,
 std::string CommunicationText(const std::vector<NodeTimes>& nodes) {
   std::string text;
   for (const auto& [what, exchange] : ExchangesOf(nodes)) {
-    absl::StrAppendFormat(&text, "  %5.0f x %-44s %10.1f us each\n", exchange.count, what,
-                          exchange.us / exchange.count);
+    absl::StrAppendFormat(&text, "  %5.0f x %-44s %9s each\n", exchange.count, what,
+                          TimeText(exchange.us / exchange.count));
   }
   return text.empty() ? "  none\n" : text;
 }
@@ -135,27 +145,43 @@ std::string PredictionLine(const std::string& name, const Prediction& p, bool fi
     return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
   }
   const double saves = plan_us == p.step_us ? 0 : 100 * (1 - plan_us / p.step_us);
-  return absl::StrFormat(
-      "  %-22s %12.1f us a step  %10s per device  %s\n", name, p.step_us, BytesText(p.peak_bytes),
-      result.fits && !fits ? "(does not fit)"
-      : saves >= 0.05      ? absl::StrFormat("(the plan saves %.1f %%)", saves)
-      : saves > -0.05
-          ? "(the plan takes as long)"
-          : absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / p.step_us - 1)));
+  return absl::StrFormat("  %-22s %10s a step  %10s per device  %s\n", name, StepText(p.step_us),
+                         BytesText(p.peak_bytes),
+                         result.fits && !fits ? "(does not fit)"
+                         : saves >= 0.05      ? absl::StrFormat("(the plan saves %.1f %%)", saves)
+                         : saves > -0.05      ? "(the plan takes as long)"
+                                              : absl::StrFormat("(the plan takes %.1f %% longer)",
+                                                                100 * (plan_us / p.step_us - 1)));
 }
 
-std::string BoundText(const OptimizeResult& result) {
+// Equal rules are one; which they are is for who wants to check them.
+std::string RulesText(const Plan& plan, const RuleSet& rules, bool verbose) {
+  const std::vector<RuleUse> used = RulesUsed(plan, rules);
+  int64_t steps = 0;
+  for (const RuleUse& use : used) steps += use.times;
+  std::string text = absl::StrFormat("Made by %d steps of %d proved rules%s\n", steps, used.size(),
+                                     verbose || used.empty() ? "" : " (--verbose lists them)");
+  if (!verbose) return text;
+  for (const RuleUse& use : used) {
+    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
+                          Shortened(use.text));
+  }
+  return text;
+}
+
+std::string BoundText(const OptimizeResult& result, bool verbose) {
   return absl::StrFormat(
-      "Lower bound: %.1f us, by %s; at most %.1f %% of the step could be saved by another plan%s "
-      "without other algebra (%.2f s).\n",
-      result.bound->step_us, result.bound->by, 100 * result.Gap(),
-      result.pipeline.has_value() ? "" : " of one micro-batch", result.bound_seconds);
+      "Lower bound: %s%s; at most %.1f %% of the step could be saved by another plan%s without "
+      "other algebra.\n",
+      StepText(result.bound->step_us),
+      verbose ? absl::StrFormat(" by %s in %.2f s", result.bound->by, result.bound_seconds) : "",
+      100 * result.Gap(), result.pipeline.has_value() ? "" : " of one micro-batch");
 }
 
 absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const LoweredPlan& lowered,
                                        const Explanation& explanation,
                                        const std::vector<NodeTimes>& times, const RuleSet& rules,
-                                       const CostModel& cost) {
+                                       const CostModel& cost, bool verbose) {
   const Plan& plan = result.plan;
   const RuleIndex index(rules);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows,
@@ -169,11 +195,11 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);
-  absl::StrAppendFormat(&text, "%5s  %-*s  %10s  %s\n", "times", w, "operator", "us each",
+  absl::StrAppendFormat(&text, "%5s  %-*s  %9s  %s\n", "times", w, "operator", "each",
                         "what is split, and where");
   for (const Row& row : rows) {
-    absl::StrAppendFormat(&text, "%5d  %-*s  %10.1f  %s\n", row.count, w, row.what,
-                          row.us / static_cast<double>(row.count), row.split);
+    absl::StrAppendFormat(&text, "%5d  %-*s  %9s  %s\n", row.count, w, row.what,
+                          TimeText(row.us / static_cast<double>(row.count)), row.split);
   }
   absl::StrAppend(&text, "\nCommunication\n", CommunicationText(times));
   if (result.pipeline.has_value()) {
@@ -198,15 +224,11 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   if (const int64_t again = RecomputedOperators(plan); again > 0) {
     absl::StrAppend(&text, "  for the backward pass ", again, " operators are computed again\n");
   }
-  absl::StrAppend(&text, "\nRules used\n");
-  for (const RuleUse& use : RulesUsed(plan, rules)) {
-    absl::StrAppendFormat(&text, "  %5d x %-8s %s  %s\n", use.times, use.kind, use.id,
-                          Shortened(use.text));
-  }
-  absl::StrAppendFormat(
-      &text, "\nPredicted (%s)\n  %-22s %12.1f us a step  %10s per device of %s\n",
-      "times: " + TimesFrom(result.simulation), "plan", plan.predicted_step_us,
-      BytesText(plan.predicted_peak_bytes), BytesText(cost.machine().memory_bytes()));
+  absl::StrAppend(&text, "\n", RulesText(plan, rules, verbose));
+  absl::StrAppendFormat(&text, "\nPredicted (%s)\n  %-22s %10s a step  %10s per device of %s\n",
+                        "times: " + TimesFrom(result.simulation), "plan",
+                        StepText(plan.predicted_step_us), BytesText(plan.predicted_peak_bytes),
+                        BytesText(cost.machine().memory_bytes()));
   const auto line = [&](const std::string& name, const Prediction& prediction) {
     const bool fits = prediction.peak_bytes <= cost.machine().memory_bytes();
     absl::StrAppend(&text, PredictionLine(name, prediction, fits, result));
@@ -215,9 +237,10 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   if (result.first_choice.has_value()) {
     const ConfigEstimate& first = *result.first_choice;
     absl::StrAppendFormat(&text,
-                          "  The search would begin with %s,\n  estimated at %.1f us a step and %s "
+                          "  The search would begin with %s,\n  estimated at %s a step and %s "
                           "per device.\n",
-                          first.config.ToString(), first.step_us, BytesText(first.peak_bytes));
+                          first.config.ToString(), StepText(first.step_us),
+                          BytesText(first.peak_bytes));
   }
   if (!result.ignoring.empty()) {
     absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
@@ -231,13 +254,15 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                     "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
   }
   const SearchRecord& searches = result.searches;
-  absl::StrAppendFormat(&text,
-                        "\nSearch: %d candidates in %.2f s over %d pieces, %d of them distinct; "
-                        "stopped: %s; mappings %s.\n",
-                        searches.candidates, result.seconds, searches.pieces,
-                        searches.distinct_pieces, StopReasonName(searches.stop),
-                        searches.exact_mappings ? "exact" : "bounded");
-  if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result));
+  absl::StrAppendFormat(&text, "\nSearch: %.2f s; stopped: %s", result.seconds,
+                        StopReasonName(searches.stop));
+  if (verbose) {
+    absl::StrAppendFormat(&text, "; %d candidates over %d pieces, %d of them distinct; mappings %s",
+                          searches.candidates, searches.pieces, searches.distinct_pieces,
+                          searches.exact_mappings ? "exact" : "bounded");
+  }
+  text += ".\n";
+  if (result.bound.has_value()) absl::StrAppend(&text, BoundText(result, verbose));
   if (!searches.proof.empty()) {
     absl::StrAppend(&text, "Without buckets, on the same devices for all: ", searches.proof, ".\n");
   }
@@ -247,14 +272,14 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
 }  // namespace
 
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
-                                const CostModel& cost) {
+                                const CostModel& cost, bool verbose) {
   Report report;
   const LoweredPlan& lowered = result.lowered;
   report.explanation = Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
   report.times = TimesOfNodes(lowered, result.simulation, cost);
   report.headline = HeadlineOf(result, report.times, cost.machine());
-  ISOMER_ASSIGN_OR_RETURN(
-      report.text, ReportText(result, lowered, report.explanation, report.times, rules, cost));
+  ISOMER_ASSIGN_OR_RETURN(report.text, ReportText(result, lowered, report.explanation, report.times,
+                                                  rules, cost, verbose));
   report.text = absl::StrCat(report.headline, "\n", report.text);
   report.json = ReportJson(result, report.headline, report.explanation, rules, cost);
   return report;

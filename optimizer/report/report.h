@@ -24,8 +24,9 @@ struct Report {
   Explanation explanation;
   std::vector<NodeTimes> times;
 };
+// `verbose`: the text also lists the rules, and says more of the search. The rest is the same.
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
-                                const CostModel& cost);
+                                const CostModel& cost, bool verbose = false);
 
 // Origins of times: "measured for 120 tasks, 97 % of the time; calibrated for 4 tasks, ..".
 std::string TimesFrom(const Simulation& simulation);

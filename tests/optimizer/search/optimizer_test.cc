@@ -211,6 +211,12 @@ TEST(Optimizer, ReportFoldsRepeatedLayersAndNamesTheSplit) {
   EXPECT_NE(report.find("rows over 2 nodes, columns over 4 devices of a node"), std::string::npos)
       << report;
   EXPECT_EQ(report.find("block3"), std::string::npos) << report;
+  const std::string rule = RulesUsed(result->plan, rules)[0].id;
+  EXPECT_EQ(report.find(rule), std::string::npos) << report;
+  EXPECT_NE(report.find("proved rules (--verbose lists them)"), std::string::npos) << report;
+  const std::string verbose = ReportOf(*result, rules, cost, /*verbose=*/true).value().text;
+  EXPECT_NE(verbose.find(rule), std::string::npos) << verbose;
+  EXPECT_NE(verbose.find("candidates over"), std::string::npos) << verbose;
 }
 
 }  // namespace
