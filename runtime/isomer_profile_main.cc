@@ -104,6 +104,7 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   const std::string path = absl::GetFlag(FLAGS_out);
   std::string communicator = absl::GetFlag(FLAGS_communicator);
   const bool reports = processes == nullptr || processes->rank() == 0;
+  if (reports) ISOMER_RETURN_IF_ERROR(TryOutputs());
   const bool pin = absl::GetFlag(FLAGS_pin) && (processes != nullptr || devices <= UsableCores());
   ISOMER_ASSIGN_OR_RETURN(const ProfilerOptions options, OptionsFromFlags());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
@@ -221,6 +222,7 @@ int main(int argc, char** argv) {
        .purpose = "Measures what a model's plans take on this device: kernels, collectives.",
        .usage = "MODEL|PLAN.. --out=FILE [--devices=2] [--communicator=mpi] | --show=FILE",
        .example = "isomer-profile models/data/bert_tiny.onnx --devices=2 --out=cpu.profile",
-       .outputs = {"out"}},
+       .outputs = {"out"},
+       .one_process_writes = true},
       argc, argv, isomer::Run);
 }

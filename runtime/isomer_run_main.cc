@@ -371,6 +371,7 @@ int64_t MostResidentBytes() {
 // files.
 absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes) {
   const bool writes = processes == nullptr || processes->rank() == 0;
+  if (writes) ISOMER_RETURN_IF_ERROR(TryOutputs());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
@@ -532,6 +533,7 @@ int main(int argc, char** argv) {
                 "isomer-run PLAN --communicator=tcp",
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
                   "--epochs=20 --learning_rate=0.1",
-       .outputs = {"out", "trace"}},
+       .outputs = {"out", "trace"},
+       .one_process_writes = true},
       argc, argv, isomer::Run);
 }

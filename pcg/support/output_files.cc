@@ -31,12 +31,19 @@ bool IsSame(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-absl::Status CheckOutputs(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs) {
+absl::Status CheckCanWriteAll(absl::Span<const NamedFile> outputs) {
+  for (const NamedFile& output : outputs) {
+    const absl::Status status = CheckCanWrite(output.path);
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(output.flag, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAreApart(absl::Span<const NamedFile> outputs,
+                           absl::Span<const NamedFile> inputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NamedFile& output = outputs[i];
-    if (const absl::Status status = CheckCanWrite(output.path); !status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(output.flag, ": ", status.message()));
-    }
     if (!IsRegular(output.path)) continue;
     for (const NamedFile& input : inputs) {
       if (!IsSame(output.path, input.path)) continue;

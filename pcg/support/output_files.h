@@ -15,10 +15,12 @@ struct NamedFile {
   std::string path;
 };
 
-// That each can be written (CheckCanWrite), and none is another, nor one that is read, by whatever
-// path. Pipes and devices may be named more than once. Errors: "--out: x/y.plan: the folder to
-// write to does not exist".
-absl::Status CheckOutputs(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs);
+// CheckCanWrite of each. Errors: "--out: x/y.plan: the folder to write to does not exist".
+absl::Status CheckCanWriteAll(absl::Span<const NamedFile> outputs);
+
+// That no output is another, nor one that is read, by whatever path. Pipes and devices may be named
+// more than once.
+absl::Status CheckAreApart(absl::Span<const NamedFile> outputs, absl::Span<const NamedFile> inputs);
 
 }  // namespace isomer
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -75,6 +76,11 @@ std::set<std::string>& GivenFlags() {
   return *flags;
 }
 
+std::vector<NamedFile>& GivenOutputs() {
+  static auto* const outputs = new std::vector<NamedFile>;
+  return *outputs;
+}
+
 // Before hours of work: nothing is lost, neither what is read nor what is found.
 absl::Status CheckFiles(const ProgramInfo& info, const std::vector<std::string>& arguments) {
   std::set<std::string> written(info.outputs.begin(), info.outputs.end());
@@ -95,7 +101,9 @@ absl::Status CheckFiles(const ProgramInfo& info, const std::vector<std::string>&
     std::error_code ignored;
     return !std::filesystem::is_regular_file(file.path, ignored);
   });
-  return CheckOutputs(outputs, inputs);
+  ISOMER_RETURN_IF_ERROR(CheckAreApart(outputs, inputs));
+  GivenOutputs() = std::move(outputs);
+  return info.one_process_writes ? absl::OkStatus() : TryOutputs();
 }
 
 }  // namespace
@@ -200,6 +208,8 @@ int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
     return ExitWith(absl::InternalError(exception.what()));
   }
 }
+
+absl::Status TryOutputs() { return CheckCanWriteAll(GivenOutputs()); }
 
 int ExitWith(const absl::Status& status) {
   if (status.ok()) return kExitDone;

@@ -43,6 +43,8 @@ struct ProgramInfo {
   std::string example;  // a whole command
   // Flags of files that it writes, beside --json.
   std::vector<std::string> outputs = {};
+  // It may be one of several processes, perhaps of another computer: who writes calls TryOutputs.
+  bool one_process_writes = false;
 };
 
 // Sets Abseil's flags (ABSL_FLAG) from the command line and returns the other arguments, without
@@ -71,6 +73,9 @@ int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
 
 // Prints "error: ..." as one line on stderr and returns kExitBadInput; kExitDone when OK.
 int ExitWith(const absl::Status& status);
+
+// Whether the outputs of the command line can be written.
+absl::Status TryOutputs();
 
 // Writes `summary` to --json's file, when one was asked for.
 absl::Status WriteJsonSummary(const Json& summary);

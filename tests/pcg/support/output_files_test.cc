@@ -27,7 +27,9 @@ class OutputFiles : public testing::Test {
 
   static std::string ErrorOf(const std::vector<NamedFile>& outputs,
                              const std::vector<NamedFile>& inputs = {}) {
-    return std::string(CheckOutputs(outputs, inputs).message());
+    absl::Status status = CheckAreApart(outputs, inputs);
+    if (status.ok()) status = CheckCanWriteAll(outputs);
+    return std::string(status.message());
   }
 
   const fs::path folder_ = fs::temp_directory_path() / ("output_files." + std::to_string(getpid()));
