@@ -21,7 +21,6 @@
 #include "models/load_plan.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
-#include "models/onnx/import/onnx_test_data.h"
 #include "pcg/ir/plan.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
@@ -488,14 +487,13 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     if (arguments.size() > 1) return absl::InvalidArgumentError("one PLAN or MODEL is expected");
     ISOMER_RETURN_IF_ERROR(
         RefuseFlagsBut({"test_data", "backend", "rtol", "atol"}, "does not go with --test_data"));
-    const TestTolerance tolerance = {.relative = absl::GetFlag(FLAGS_rtol),
-                                     .absolute = absl::GetFlag(FLAGS_atol)};
-    if (tolerance.relative < 0 || tolerance.absolute < 0) {
+    const double rtol = absl::GetFlag(FLAGS_rtol), atol = absl::GetFlag(FLAGS_atol);
+    if (rtol < 0 || atol < 0) {
       return absl::InvalidArgumentError("--rtol and --atol must not be negative");
     }
     ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                             MakeBackend(absl::GetFlag(FLAGS_backend)));
-    return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder, tolerance,
+    return RunTestData(arguments.empty() ? ModelBeside(folder) : arguments[0], folder, rtol, atol,
                        backend.get());
   }
   ISOMER_RETURN_IF_ERROR(RefuseFlags({"rtol", "atol"}, "is for --test_data"));

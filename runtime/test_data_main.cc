@@ -169,8 +169,9 @@ std::string ModelBeside(const std::string& folder) {
   return std::filesystem::exists(inside, error) ? inside : absl::StrCat(folder, "/../model.onnx");
 }
 
-absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder,
-                                const TestTolerance& tolerance, Backend* backend) {
+absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder, double rtol,
+                                double atol, Backend* backend) {
+  const TestTolerance tolerance = {.relative = rtol, .absolute = atol};
   ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
   Plan plan;
   std::string contents;

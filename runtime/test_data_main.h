@@ -9,14 +9,13 @@
 
 namespace isomer {
 
-struct TestTolerance;  // models/onnx/import/onnx_test_data.h
-
-// Runs a plan, or an .onnx file, on every test set of `folder` and prints a line for each. An .onnx
-// file is run in inference; where a set has gradients, also as a step of training with the loss
-// that it gets by default. kExitDone where all outputs and gradients agree, kExitNo where one
-// differs; the error says what is refused.
-absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder,
-                                const TestTolerance& tolerance, Backend* backend);
+// Runs a plan, or an .onnx file, on every test set of `folder` and prints a line for each. What is
+// off by more than `rtol` of what is expected and `atol` differs. An .onnx file is run in
+// inference; where a set has gradients, also as a step of training with the loss that it gets by
+// default. kExitDone where all outputs and gradients agree, kExitNo where one differs; the error
+// says what is refused.
+absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder, double rtol,
+                                double atol, Backend* backend);
 
 // model.onnx in the folder of a test case, or in the one around it.
 std::string ModelBeside(const std::string& folder);
