@@ -124,7 +124,9 @@ ABSL_FLAG(std::string, price, "",
 ABSL_FLAG(int32_t, steps_between_flushes, 1,
           "how often pipelines are drained; more than 1: weights of two versions (PipeDream-2BW), "
           "gradients are a step late, which is another training");
-ABSL_FLAG(bool, whole_machine, false, "no plan that leaves devices idle, nor pipelines");
+ABSL_FLAG(
+    bool, whole_machine, false,
+    "no plan for a part of the machine, nor pipelines; single calls may still leave devices idle");
 ABSL_FLAG(std::vector<std::string>, without, {},
           "proposers of plans that are not asked (--list_proposers), separated by commas");
 ABSL_FLAG(bool, verbose, false, "list the rules that made the plan, and say more of the search");
