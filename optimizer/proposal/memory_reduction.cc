@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "optimizer/proposal/grid_mapping.h"
+#include "optimizer/proposal/recomputation_levels.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/update_choice.h"
 #include "optimizer/sharding/batch_dims.h"
@@ -66,7 +66,9 @@ class MemoryReduction {
     const std::string origin = contest_.best().origin;
     const std::vector<NodeId> all = std::exchange(plan.recomputed, {});
     ISOMER_ASSIGN_OR_RETURN(const std::vector<NodeResults> results, ResultsOfNodes(cost_, plan));
-    ISOMER_RETURN_IF_ERROR(SetLevels(plan, results, SegmentsOf(all, plan.graph, results)));
+    ISOMER_ASSIGN_OR_RETURN(
+        levels_, RecomputationLevels::Of(plan, results, SegmentsOf(all, plan.graph, results),
+                                         policy_.checkpointing_levels));
     const int entry = Enter(plan, plan.update, {}, origin);
     ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
     if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) {
@@ -168,7 +170,8 @@ class MemoryReduction {
     ISOMER_RETURN_IF_ERROR(results.status());
     std::vector<Segment> segments;
     if (options_.may_recompute) segments = SegmentsToRecompute(plan.graph, *results);
-    ISOMER_RETURN_IF_ERROR(SetLevels(plan, *results, segments));
+    ISOMER_ASSIGN_OR_RETURN(
+        levels_, RecomputationLevels::Of(plan, *results, segments, policy_.checkpointing_levels));
     const std::vector<NodeId> least =
         options_.may_recompute ? std::vector<NodeId>() : plan.recomputed;
     struct Hopeful {
@@ -180,9 +183,12 @@ class MemoryReduction {
     std::optional<double> compute_us;  // however weights are updated
     for (const UpdateOptions& way : ways) {
       if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
-      if (compute_us.has_value() && contest_.fits() &&
-          !MayFit(*compute_us, LeastPeakWith(way, plan))) {
-        continue;
+      if (compute_us.has_value() && contest_.fits()) {
+        const auto least_bytes = static_cast<int64_t>(
+            static_cast<double>(EstimatedPeakWith(way, plan)) / policy_.grid_memory_slack);
+        const bool may_fit = least_bytes <= cost_.machine().memory_bytes() ||
+                             !WorthATry(*compute_us, least_bytes).empty();
+        if (!may_fit) continue;
       }
       if (deadline_.Reached().has_value()) break;
       const int entry = Enter(plan, way, least, origin);
@@ -200,51 +206,11 @@ class MemoryReduction {
     return absl::OkStatus();
   }
 
-  // Of each level on a device: what it computes again in a step, on average, as the stages of a
-  // pipeline have equal shares; and the most bytes that this can free.
-  struct Effect {
-    double us = 0;
-    int64_t most_bytes = 0;
-  };
-  absl::Status SetLevels(const Plan& plan, absl::Span<const NodeResults> results,
-                         absl::Span<const Segment> segments) {
-    levels_ = LevelsOfRecomputation(segments, static_cast<int>(policy_.checkpointing_levels));
-    effects_.clear();
-    ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-    const int64_t stages = NumGroupsOfDevices(plan);
-    for (const std::vector<NodeId>& level : levels_) {
-      effects_.push_back(EffectOf(level, results, stages, moments));
-    }
-    return absl::OkStatus();
-  }
-
-  static Effect EffectOf(absl::Span<const NodeId> level, absl::Span<const NodeResults> results,
-                         int64_t stages, int64_t moments) {
-    Effect effect;
-    std::map<int32_t, int64_t> kept;  // by the first device
-    for (NodeId id : level) {
-      const NodeResults& of_node = results[id.value];
-      effect.us += of_node.us * static_cast<double>(moments) / static_cast<double>(stages);
-      kept[of_node.device] += of_node.kept_bytes;
-    }
-    // Calls of a stage may begin at several of its devices.
-    const bool are_stages = static_cast<int64_t>(kept.size()) == stages;
-    for (const auto& [device, bytes] : kept) {
-      effect.most_bytes =
-          are_stages ? std::max(effect.most_bytes, bytes) : effect.most_bytes + bytes;
-    }
-    // What is kept lies there for one micro-batch after the other, but for those in a pipeline.
-    if (stages > 1) effect.most_bytes *= moments;
-    return effect;
-  }
-
-  // What computes for longer than a step that fits is no better, nor what frees too little.
-  bool MayFit(double compute_us, int64_t peak_bytes) const {
-    const int64_t wanted = peak_bytes - cost_.machine().memory_bytes();
-    if (wanted <= 0) return true;
-    const auto enough = absl::c_find_if(
-        effects_, [&](const Effect& effect) { return effect.most_bytes >= wanted; });
-    return enough != effects_.end() && compute_us + enough->us < contest_.step_us();
+  // Levels that may make a plan fit that computes for `compute_us` and needs `peak_bytes`: what
+  // computes for longer than a step that fits is no better, nor what frees too little.
+  RecomputationLevels::Range WorthATry(double compute_us, int64_t peak_bytes) const {
+    return levels_.Within(contest_.step_us() - compute_us,
+                          peak_bytes - cost_.machine().memory_bytes());
   }
 
   // The fastest plan and the smallest with the optimizer's states on the host.
@@ -303,18 +269,15 @@ class MemoryReduction {
   // recomputation the devices compute for `compute_us` and need `peak_bytes`, more than they have.
   absl::StatusOr<bool> Recompute(const Plan& plan, const UpdateOptions& way, double compute_us,
                                  int64_t peak_bytes, const std::string& origin) {
-    // What computes for longer than a step that fits is none of these, nor what frees too little.
-    size_t most = 0, first = 0;
-    while (most < levels_.size() && compute_us + effects_[most].us < contest_.step_us()) ++most;
-    const int64_t wanted = peak_bytes - cost_.machine().memory_bytes();
-    while (first < most && effects_[first].most_bytes < wanted) ++first;
-    if (first == most) return false;
-    const auto predict = [&](int64_t level) { return Consider(plan, way, levels_[level], origin); };
-    const int64_t last = static_cast<int64_t>(most) - 1;
-    ISOMER_ASSIGN_OR_RETURN(const Prediction all, predict(last));
+    const RecomputationLevels::Range range = WorthATry(compute_us, peak_bytes);
+    if (range.empty()) return false;
+    const auto predict = [&](int64_t level) {
+      return Consider(plan, way, levels_.nodes(level), origin);
+    };
+    ISOMER_ASSIGN_OR_RETURN(const Prediction all, predict(range.end - 1));
     if (!contest_.Fits(all)) return false;
-    ISOMER_RETURN_IF_ERROR(FindLeastLevel({-1, peak_bytes}, {last, all.peak_bytes},
-                                          static_cast<int64_t>(first), predict));
+    ISOMER_RETURN_IF_ERROR(
+        FindLeastLevel({-1, peak_bytes}, {range.end - 1, all.peak_bytes}, range.first, predict));
     return true;
   }
 
@@ -324,8 +287,7 @@ class MemoryReduction {
   const Deadline& deadline_;
   const FindSmallerPlan& find_;
   Contest& contest_;
-  std::vector<std::vector<NodeId>> levels_;  // of the plan at hand
-  std::vector<Effect> effects_;
+  RecomputationLevels levels_;  // of the plan at hand
 };
 
 // In micro-batches, with a price for memory, or both.

@@ -60,10 +60,12 @@ class UpdateChoice {
     return moments > 1 && times(method) > times(now);
   }
 
-  // Beside plans that fit, what cannot is none.
+  // Beside plans that fit, what should not is none.
   bool MayFit(const Plan& plan, const UpdateOptions& update) const {
     return !contest_.fits() ||
-           LeastPeakWith(update, plan) <= contest_.cost().machine().memory_bytes();
+           static_cast<double>(EstimatedPeakWith(update, plan)) <=
+               policy_.grid_memory_slack *
+                   static_cast<double>(contest_.cost().machine().memory_bytes());
   }
 
   // A plan may gain what is done behind its gradients, or as much as the fastest, which took

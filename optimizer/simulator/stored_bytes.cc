@@ -73,10 +73,11 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
   return most.stored + (micro_batches > 1 ? most.gradient : 0);
 }
 
-int64_t LeastPeakWith(const UpdateOptions& update, const Plan& plan) {
+int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan) {
   const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
   const ShardBytes now = MostBytes(plan, plan.update, micro_batches);
-  return plan.predicted_peak_bytes - now.stored - now.gradient + LeastStoredBytes(plan, update);
+  const int64_t besides = plan.predicted_peak_bytes - now.stored - now.gradient;
+  return LeastStoredBytes(plan, update) + std::max<int64_t>(0, besides);
 }
 
 }  // namespace isomer

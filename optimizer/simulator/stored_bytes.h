@@ -14,9 +14,9 @@ namespace isomer {
 // peak.
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update);
 
-// The least that the peak of a predicted plan may become with another update: what a step keeps
-// besides stays, but for gradients that are used up at once where there is one micro-batch.
-int64_t LeastPeakWith(const UpdateOptions& update, const Plan& plan);
+// What the peak of a predicted plan becomes with another update, if what a step holds besides what
+// is stored stays. Off by what synchronisation holds for a while: buckets, and gathered weights.
+int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan);
 
 }  // namespace isomer
 

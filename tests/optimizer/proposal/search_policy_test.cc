@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string ErrorOf(const std::string& settings) {
+std::string ErrorOfThresholds(const std::string& settings) {
   SearchPolicy policy;
   return std::string(SetThresholds(settings, &policy).message());
 }
@@ -58,15 +58,16 @@ TEST(SearchPolicy, EachIsSetByItsNameAndNoOther) {
 }
 
 TEST(SearchPolicy, ErrorsNameTheSettingAndWhatThereIs) {
-  EXPECT_EQ(ErrorOf(""), "");
-  EXPECT_THAT(ErrorOf("walk=3"), HasSubstr("no threshold 'walk'; there are near_best, "));
-  EXPECT_THAT(ErrorOf("walks=1.5"), HasSubstr("'walks=1.5': walks is an integer from 0 to "));
-  EXPECT_THAT(ErrorOf("walks"), HasSubstr("'walks': walks is an integer"));
-  EXPECT_THAT(ErrorOf("walks=9=9"), HasSubstr("'walks=9=9': walks is an integer"));
-  EXPECT_THAT(ErrorOf("walks=1,near_best=2,walks=1"), HasSubstr("'walks' is set twice"));
-  EXPECT_THAT(ErrorOf("near_best=0.9"), HasSubstr("near_best is a number from 1 to "));
-  EXPECT_THAT(ErrorOf("near_best=nan"), HasSubstr("near_best is a number from 1 to "));
-  EXPECT_THAT(ErrorOf("busy_share=-1"), HasSubstr("busy_share is a number from 0 to 1"));
+  EXPECT_EQ(ErrorOfThresholds(""), "");
+  EXPECT_THAT(ErrorOfThresholds("walk=3"), HasSubstr("no threshold 'walk'; there are near_best, "));
+  EXPECT_THAT(ErrorOfThresholds("walks=1.5"),
+              HasSubstr("'walks=1.5': walks is an integer from 0 to "));
+  EXPECT_THAT(ErrorOfThresholds("walks"), HasSubstr("'walks': walks is an integer"));
+  EXPECT_THAT(ErrorOfThresholds("walks=9=9"), HasSubstr("'walks=9=9': walks is an integer"));
+  EXPECT_THAT(ErrorOfThresholds("walks=1,near_best=2,walks=1"), HasSubstr("'walks' is set twice"));
+  EXPECT_THAT(ErrorOfThresholds("near_best=0.9"), HasSubstr("near_best is a number from 1 to "));
+  EXPECT_THAT(ErrorOfThresholds("near_best=nan"), HasSubstr("near_best is a number from 1 to "));
+  EXPECT_THAT(ErrorOfThresholds("busy_share=-1"), HasSubstr("busy_share is a number from 0 to 1"));
 }
 
 // They change how long a search takes and what it finds, never whether the plan is right: each
