@@ -73,12 +73,18 @@ Judge MakeJudge() {
   };
 }
 
+// Of a list, without what is empty: "a,,b" names two.
+std::vector<std::string> Named(std::vector<std::string> list) {
+  std::erase(list, "");
+  return list;
+}
+
 absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments) {
   if (!arguments.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
   }
   GenerateCommand command;
-  command.files = absl::GetFlag(FLAGS_out);
+  command.files = Named(absl::GetFlag(FLAGS_out));
   if (command.files.empty()) return absl::InvalidArgumentError("--out names no file");
   GenerateOptions& options = command.options;
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
@@ -119,7 +125,7 @@ absl::StatusOr<int> RunCheckCommand(const std::vector<std::string>& files) {
   if (command.options.instances < 1) {
     return absl::InvalidArgumentError("--instances must be 1 or more");
   }
-  command.ids = absl::GetFlag(FLAGS_ids);
+  command.ids = Named(absl::GetFlag(FLAGS_ids));
   command.sample = absl::GetFlag(FLAGS_sample);
   return RunCheck(files[0], command);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -314,9 +315,22 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
 absl::Status CheckOut(const Model& model) {
   const std::string path = absl::GetFlag(FLAGS_out);
   if (!IsOnnxName(path)) return absl::OkStatus();
-  Model without_values = model;
-  without_values.weights.clear();
-  const absl::Status status = OnnxFileOfTrained(std::move(without_values)).status();
+  int64_t bytes = 0;
+  for (int id = 0; id < model.graph.num_nodes(); ++id) {
+    const Node& node = model.graph.node(id);
+    if (node.op.kind() == OpKind::kWeight) bytes += sizeof(float) * node.outputs[0].NumElements();
+  }
+  constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();
+  absl::Status status;
+  if (bytes > kMostBytes) {
+    status = absl::InvalidArgumentError("weights are above 2 GB, the limit of ONNX files");
+  } else {
+    Model without_values;
+    without_values.name = model.name;
+    without_values.graph = model.graph;
+    without_values.loss = model.loss;
+    status = OnnxFileOfTrained(std::move(without_values)).status();
+  }
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("--out=", path, ": ", status.message(),
                                                  "; under another name it is a file of Isomer's"));

@@ -91,10 +91,10 @@ std::string BandwidthText(double bytes_per_us) {
   return absl::StrFormat("%.4g MB/s", bytes_per_us);
 }
 
-std::string TimeText(double us) {
-  if (us >= 1e6) return absl::StrFormat("%.3g s", us / 1e6);
-  if (us >= 1e3) return absl::StrFormat("%.3g ms", us / 1e3);
-  return absl::StrFormat("%.3g us", us);
+std::string TimeText(double us, int digits) {
+  if (us >= 1e6) return absl::StrFormat("%.*g s", digits, us / 1e6);
+  if (us >= 1e3) return absl::StrFormat("%.*g ms", digits, us / 1e3);
+  return absl::StrFormat("%.*g us", digits, us);
 }
 
 }  // namespace isomer

@@ -29,7 +29,7 @@ absl::StatusOr<Link> ParseLinkKind(absl::string_view name);
 
 // "450 GB/s", "12.5 MB/s"; "1.5 us", "2.3 ms".
 std::string BandwidthText(double bytes_per_us);
-std::string TimeText(double us);
+std::string TimeText(double us, int digits = 3);
 
 }  // namespace isomer
 

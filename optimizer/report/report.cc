@@ -27,10 +27,7 @@ namespace {
 // To be compared with others: four digits.
 std::string StepText(double us) {
   constexpr double kLongUs = 1e10;
-  if (us >= kLongUs) return absl::StrFormat("%.0f s", us / 1e6);
-  if (us >= 1e6) return absl::StrFormat("%.4g s", us / 1e6);
-  if (us >= 1e3) return absl::StrFormat("%.4g ms", us / 1e3);
-  return absl::StrFormat("%.4g us", us);
+  return us >= kLongUs ? absl::StrFormat("%.0f s", us / 1e6) : TimeText(us, /*digits=*/4);
 }
 
 // The rule's text, cut to one line.

@@ -212,6 +212,7 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
            {"isomer-run", run("--learning_rate=-1"), "must not be negative"},
            {"isomer-run", run("--data=/dev/zero"), "is a device without an end"},
            {"isomer-run", {"zoo:llama_70b"}, "and this computer has"},
+           {"isomer-run", {"zoo:llama_70b", "--out=x.onnx"}, "above 2 GB, the limit of ONNX"},
            {"isomer-run",
             {"zoo:qwen3_moe?layers=1&hidden=32&vocabulary=64&seq=8&batch=4", "--out=x.onnx"},
             "--out=x.onnx: "},
@@ -222,6 +223,14 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_FALSE(ReadFile(out).ok()) << why;
   }
+}
+
+TEST(Lists, EmptyItemsNameNothing) {
+  const ProgramResult result = RunBinary(
+      "isomer-generate",
+      {"check", SourceFile("rules/default.rules"), "--ids=r00b628fc6e6a,,", "--instances=5"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(absl::StrContains(result.out, "1 rules")) << result.out;
 }
 
 // What is saved as .onnx is read by who reads ONNX: it gives what the plan's weights give.
