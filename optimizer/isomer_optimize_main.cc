@@ -23,6 +23,10 @@
 #include "models/unfused_attention.h"
 #include "models/zoo/listing.h"
 #include "optimizer/bound/exhaustive.h"
+#include "optimizer/comparison/plan_difference.h"
+#include "optimizer/comparison/plan_summary.h"
+#include "optimizer/comparison/turning_point.h"
+#include "optimizer/comparison/why.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/page/report_page.h"
 #include "optimizer/proposal/grid_search.h"
@@ -129,6 +133,9 @@ ABSL_FLAG(
     "no plan for a part of the machine, nor pipelines; single calls may still leave devices idle");
 ABSL_FLAG(std::vector<std::string>, without, {},
           "proposers of plans that are not asked (--list_proposers), separated by commas");
+ABSL_FLAG(bool, explain, false,
+          "say why this plan: what is split, where the difference to other plans comes from, what "
+          "each decision gains, what would have to change for the next best to win");
 ABSL_FLAG(bool, verbose, false, "list the rules that made the plan, and say more of the search");
 ABSL_FLAG(bool, list_proposers, false,
           "after the search, what each proposer of plans gained in it; without MODEL, a list of "
@@ -596,11 +603,70 @@ absl::StatusOr<Profile> ProfileOfFlags(const Machine& machine) {
   return profile;
 }
 
+// With --explain, what WhyOf says is a part of the report.
+absl::Status Explained(const OptimizeResult& result, const CostModel& cost, Report* report) {
+  if (!absl::GetFlag(FLAGS_explain)) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(Why why, WhyOf(result, *report, cost));
+  absl::StrAppend(&report->text, "\n", why.text);
+  report->json["why"] = std::move(why.json);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Diff(const std::vector<std::string>& files) {
+  if (files.size() != 2) return absl::InvalidArgumentError("diff takes two plan files");
+  ISOMER_RETURN_IF_ERROR(
+      RefuseFlagsBut({"machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
+                      "profile_of_another_device"},
+                     "is of a search, and diff has plans"));
+  if (absl::GetFlag(FLAGS_machine).empty()) {
+    return absl::InvalidArgumentError("diff needs --machine");
+  }
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOfFlags(machine));
+  const CostModel cost(std::move(machine),
+                       absl::GetFlag(FLAGS_profile).empty() ? nullptr : &profile);
+  std::vector<Plan> plans;
+  std::vector<PlanSummary> summaries;
+  for (const std::string& file : files) {
+    ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(file));
+    // Of a machine with fewer or other devices it is another plan.
+    const absl::StatusOr<PlanSummary> summary = SummaryOf(file, plan, cost);
+    if (!summary.ok()) {
+      return absl::Status(summary.status().code(),
+                          absl::StrCat(file, ": ", summary.status().message()));
+    }
+    plan.predicted_step_us = summary->step_us;
+    plans.push_back(std::move(plan));
+    summaries.push_back(*summary);
+  }
+  const PlanSummary &a = summaries[0], &b = summaries[1];
+  std::printf("%s: %s\n%s: %s\n", a.name.c_str(), a.headline.c_str(), b.name.c_str(),
+              b.headline.c_str());
+  if (plans[0].model.graph.StructuralHash() != plans[1].model.graph.StructuralHash()) {
+    std::fprintf(stderr, "note: they are plans of different models (%s and %s)\n",
+                 plans[0].model.name.c_str(), plans[1].model.name.c_str());
+  }
+  std::printf("\nOn %s, %s is %s\nSide by side\n%s", cost.machine().ToString().c_str(),
+              a.name.c_str(), DifferenceText(a, b).c_str(), SideBySideText(a, b).c_str());
+  Json json = DifferenceJson(a, b);
+  if (cost.profile() == nullptr && a.step_us != b.step_us) {
+    const bool a_wins = a.step_us < b.step_us;
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<TurningPoint> points,
+                            TurningPointsOf(plans[a_wins ? 0 : 1], plans[a_wins ? 1 : 0], cost));
+    std::printf("\nWhat would have to change for %s to win\n%s", (a_wins ? b : a).name.c_str(),
+                TurningPointsText(points, (a_wins ? a : b).name, (a_wins ? b : a).name).c_str());
+    json["turning_points"] = TurningPointsJson(points);
+  }
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(json));
+  return kExitDone;
+}
+
 absl::StatusOr<int> Price(const std::string& path) {
-  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
-      {"price", "machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
-       "profile_of_another_device", "rules", "trace", "timeline", "dot", "report", "verbose"},
-      "is of a search, and --price has a plan"));
+  ISOMER_RETURN_IF_ERROR(
+      RefuseFlagsBut({"price", "machine", "nodes", "devices_per_node", "device_memory_gib",
+                      "profile", "profile_of_another_device", "rules", "trace", "timeline", "dot",
+                      "report", "verbose", "explain"},
+                     "is of a search, and --price has a plan"));
   if (absl::GetFlag(FLAGS_machine).empty()) {
     return absl::InvalidArgumentError("--price needs --machine");
   }
@@ -616,8 +682,9 @@ absl::StatusOr<int> Price(const std::string& path) {
     return absl::Status(result.status().code(),
                         absl::StrCat(path, ": ", result.status().message()));
   }
-  ISOMER_ASSIGN_OR_RETURN(const Report report,
+  ISOMER_ASSIGN_OR_RETURN(Report report,
                           ReportOf(*result, rules, cost, absl::GetFlag(FLAGS_verbose)));
+  ISOMER_RETURN_IF_ERROR(Explained(*result, cost, &report));
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
   ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost));
@@ -634,9 +701,12 @@ bool OnlyLists() {
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "diff") {
+    return Diff({arguments.begin() + 1, arguments.end()});
+  }
   if (OnlyLists()) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlags({"report", "dot", "trace", "timeline", "export_onnx"}, "is of a plan"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags(
+        {"explain", "report", "dot", "trace", "timeline", "export_onnx"}, "is of a plan"));
   }
   if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
   if (absl::GetFlag(FLAGS_describe)) {
@@ -667,7 +737,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(OptimizeOptions options, OptionsOfFlags());
   ISOMER_RETURN_IF_ERROR(CheckReportFlag());
-  options.keep_baselines = !absl::GetFlag(FLAGS_report).empty();
+  options.keep_baselines = !absl::GetFlag(FLAGS_report).empty() || absl::GetFlag(FLAGS_explain);
   ISOMER_ASSIGN_OR_RETURN(Machine machine, MachineOfFlags());
   ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], options.training));
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
@@ -698,6 +768,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(Report report,
                           ReportOf(result, rules, cost, absl::GetFlag(FLAGS_verbose)));
+  ISOMER_RETURN_IF_ERROR(Explained(result, cost, &report));
   std::fputs(report.text.c_str(), stdout);
   if (absl::GetFlag(FLAGS_list_proposers)) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
@@ -727,7 +798,7 @@ int main(int argc, char** argv) {
   return isomer::RunProgram(
       {.name = "isomer-optimize",
        .purpose = "Finds the fastest equal plan to run a model on a cluster.",
-       .usage = "MODEL --machine=PRESET|FILE --out=FILE",
+       .usage = "MODEL --machine=PRESET|FILE --out=FILE | diff PLAN PLAN --machine=PRESET|FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
                   "--devices_per_node=4 --out=bert.plan",
        .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"}},

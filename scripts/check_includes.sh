@@ -72,6 +72,7 @@ optimizer/walk: mapping simulator
 optimizer/proposal: bound canonical cost mapping sharding simulator substitution walk
 optimizer/search: bound canonical cost proposal sharding simulator substitution
 optimizer/report: cost machine search sharding simulator
+optimizer/comparison: cost machine proposal report search simulator
 optimizer/page: cost machine proposal report search sharding simulator
 runtime/device:
 runtime/communication: device

@@ -93,14 +93,18 @@ void ForEachMessage(const CostModel& cost, const Schedule& schedule, const Task&
   }
 }
 
+void AddMessage(const Machine& machine, const Message& message, double times, Traffic* traffic) {
+  const LinkPath path = machine.Path(message.from, message.to);
+  for (size_t l = 0; l < path.size(); ++l) {
+    (*traffic)[path[l]] +=
+        times * message.bytes * static_cast<double>(OnPath(message.count, l, path.size()));
+  }
+}
+
 void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
                 Traffic* traffic) {
   ForEachMessage(cost, schedule, task, [&](const Message& message) {
-    const LinkPath path = cost.machine().Path(message.from, message.to);
-    for (size_t l = 0; l < path.size(); ++l) {
-      (*traffic)[path[l]] +=
-          message.bytes * static_cast<double>(OnPath(message.count, l, path.size()));
-    }
+    AddMessage(cost.machine(), message, /*times=*/1, traffic);
   });
 }
 

@@ -30,7 +30,10 @@ struct Message {
 void ForEachMessage(const CostModel& cost, const Schedule& schedule, const Task& task,
                     absl::FunctionRef<void(const Message&)> visit);
 
-// Adds a task's traffic. Every message takes Machine::Path.
+// Adds a message to the links of its Machine::Path, `times` over.
+void AddMessage(const Machine& machine, const Message& message, double times, Traffic* traffic);
+
+// Adds a task's traffic.
 void AddTraffic(const CostModel& cost, const Schedule& schedule, const Task& task,
                 Traffic* traffic);
 

@@ -33,6 +33,10 @@ LinkId Topology::AddLink(std::string name, Link link) {
   return num_links() - 1;
 }
 
+void Topology::ScaleBandwidths(double factor) {
+  for (Link& link : links_) link.bytes_per_us *= factor;
+}
+
 absl::Status Topology::Unreachable(int32_t from, int32_t to) const {
   const auto leaves = [&](const Arc& arc) { return arc.from == from; };
   const auto arrives = [&](const Arc& arc) { return arc.to == to; };

@@ -42,6 +42,8 @@ class Topology {
   int64_t num_devices() const { return num_devices_; }
   int num_links() const { return static_cast<int>(links_.size()); }
   const Link& link(LinkId id) const { return links_[id]; }
+  // Paths stay.
+  void ScaleBandwidths(double factor);
   const std::string& link_name(LinkId id) const { return link_names_[id]; }
   const std::string& vertex_name(int32_t vertex) const { return vertices_[vertex]; }
   int32_t num_vertices() const { return static_cast<int32_t>(vertices_.size()); }

@@ -33,6 +33,7 @@ class Explainer {
     explanation_.device_communication_us.assign(devices, 0);
     explanation_.link_bytes.assign(machine_.num_links(), 0);
     explanation_.link_us.assign(machine_.num_links(), 0);
+    explanation_.nodes.resize(graph_.num_nodes());
   }
 
   Explanation Run() {
@@ -41,6 +42,9 @@ class Explainer {
       explanation_.devices.resize(schedule_.options.num_devices);
       std::iota(explanation_.devices.begin(), explanation_.devices.end(), 0);
     }
+    is_simulated_.assign(machine_.num_devices(), false);
+    for (int32_t device : explanation_.devices) is_simulated_[device] = true;
+    part_ = 1 / static_cast<double>(explanation_.devices.size());
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) CountTask(t);
     const std::set<LinkId> between = LinksBetween(schedule_.represented);
     for (const auto& [link, bytes] : traffic_) {
@@ -61,14 +65,20 @@ class Explainer {
     const Task& task = schedule_.tasks[t];
     const bool communicates = IsCommunication(task.kind);
     const double times = simulation_.Times(task.moment);
+    NodeShare& share = explanation_.nodes[task.node.value];
     for (int32_t device : task.devices) {
+      const double us = times * DurationUs(simulation_, t);
       (communicates ? explanation_.device_communication_us
-                    : explanation_.device_compute_us)[device] += times * DurationUs(simulation_, t);
+                    : explanation_.device_compute_us)[device] += us;
+      if (!communicates && is_simulated_[device]) share.compute_us += part_ * us;
     }
-    if (times == 1) return AddTraffic(cost_, schedule_, task, &traffic_);
-    Traffic traffic;
-    AddTraffic(cost_, schedule_, task, &traffic);
-    for (const auto& [link, bytes] : traffic) traffic_[link] += times * bytes;
+    double sent_bytes = 0;
+    ForEachMessage(cost_, schedule_, task, [&](const Message& message) {
+      AddMessage(machine_, message, times, &traffic_);
+      if (!is_simulated_[message.from]) return;
+      sent_bytes += part_ * times * message.bytes * static_cast<double>(message.count.sent);
+    });
+    if (sent_bytes > 0) share.sent_bytes[GroupOf(task)] += sent_bytes;
   }
 
   // By device: what it computes, in time, and when it communicates beside.
@@ -89,23 +99,21 @@ class Explainer {
       }
     }
     StepShares& shares = explanation_.shares;
-    const double part = 1 / static_cast<double>(devices.size());
     for (auto& [device, busy] : devices) {
-      shares.compute_us += part * explanation_.device_compute_us[device];
+      shares.compute_us += part_ * explanation_.device_compute_us[device];
       const auto by_start = [&](int32_t a, int32_t b) {
         return simulation_.timeline.start[a] < simulation_.timeline.start[b];
       };
       std::stable_sort(busy.computes.begin(), busy.computes.end(), by_start);
       std::stable_sort(busy.communicates.begin(), busy.communicates.end(), by_start);
-      AddExposed(busy.computes, busy.communicates, part);
+      AddExposed(busy.computes, busy.communicates);
     }
     shares.idle_us = std::max(
         0.0, simulation_.step_us * schedule_.num_steps() - shares.compute_us - shares.exposed_us());
   }
 
   // Both lists by start; tasks that compute do not overlap.
-  void AddExposed(const std::vector<int32_t>& computes, const std::vector<int32_t>& communicates,
-                  double part) {
+  void AddExposed(const std::vector<int32_t>& computes, const std::vector<int32_t>& communicates) {
     const Timeline& timeline = simulation_.timeline;
     size_t next = 0;
     Picoseconds counted = 0;  // until here
@@ -122,14 +130,21 @@ class Explainer {
       counted = std::max(counted, end);
       if (exposed == 0) continue;
       const Task& task = schedule_.tasks[t];
-      explanation_.shares.exposed_communication_us[GroupOf(task)] +=
-          part * simulation_.Times(task.moment) * MicrosecondsOf(exposed);
+      const std::string kind = GroupOf(task);
+      const double us = part_ * simulation_.Times(task.moment) * MicrosecondsOf(exposed);
+      explanation_.shares.exposed_communication_us[kind] += us;
+      explanation_.nodes[task.node.value].exposed_us[kind] += us;
     }
   }
 
   void TakeOneStep() {
     const double part = 1.0 / schedule_.num_steps();
     Explanation& e = explanation_;
+    for (NodeShare& node : e.nodes) {
+      node.compute_us *= part;
+      for (auto& [kind, us] : node.exposed_us) us *= part;
+      for (auto& [kind, bytes] : node.sent_bytes) bytes *= part;
+    }
     for (auto& [what, us] : e.shares.exposed_communication_us) us *= part;
     e.shares.compute_us *= part;
     e.shares.idle_us *= part;
@@ -220,6 +235,8 @@ class Explainer {
   const Schedule& schedule_;
   const Simulation& simulation_;
   Traffic traffic_;
+  std::vector<bool> is_simulated_;  // per device
+  double part_ = 1;                 // of a simulated device in the average
   const std::set<TensorRef> parameters_ = ParametersOf(schedule_);
   Explanation explanation_;
   std::map<std::pair<bool, std::string>, double> groups_;  // (communicates, group)

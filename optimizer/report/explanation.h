@@ -27,9 +27,18 @@ struct StepShares {
   double exposed_us() const;
 };
 
+// The part that a node has in StepShares.
+struct NodeShare {
+  double compute_us = 0;
+  // By the same kinds: exposed time, and bytes that a device sends, hidden or not.
+  std::map<std::string, double> exposed_us, sent_bytes;
+};
+
 struct Explanation {
   std::vector<CriticalTask> critical_path;
   StepShares shares;
+  std::vector<NodeShare>
+      nodes;  // per node of the graph; they add up to `shares`, but for idle time
   // Time on the critical path by kind of task, and the part of it that waited for a queue (of a
   // device or link) rather than a dependency.
   double compute_us = 0, communication_us = 0, queued_us = 0;

@@ -175,6 +175,16 @@ std::string BoundText(const OptimizeResult& result, bool verbose) {
       100 * result.Gap(), result.pipeline.has_value() ? "" : " of one micro-batch");
 }
 
+// A search goes on with what a baseline has.
+std::string OriginText(const OptimizeResult& result) {
+  if (result.origin == kFound) return "the search";
+  if (result.origin == kPriced) return "a file";
+  const auto as_it_is = result.baselines.find(result.origin);
+  const bool is_improved = as_it_is != result.baselines.end() &&
+                           as_it_is->second.step_us != result.plan.predicted_step_us;
+  return absl::StrCat("the baseline ", result.origin, is_improved ? ", improved" : "");
+}
+
 absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const LoweredPlan& lowered,
                                        const Explanation& explanation,
                                        const std::vector<NodeTimes>& times, const RuleSet& rules,
@@ -183,12 +193,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   const RuleIndex index(rules);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                           Rows(lowered, times, cost.machine(), index, result.pipeline.has_value()));
-  std::string text =
-      absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
-                      cost.machine().ToString(), plan.mode, PrecisionName(plan.precision),
-                      result.origin == kFound    ? "the search"
-                      : result.origin == kPriced ? "a file"
-                                                 : "the baseline " + result.origin);
+  std::string text = absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
+                                     cost.machine().ToString(), plan.mode,
+                                     PrecisionName(plan.precision), OriginText(result));
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);

@@ -217,10 +217,13 @@ absl::StatusOr<LoweredPlan> LowerMicroBatches(const Machine& machine, const Plan
   return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, limit, made);
 }
 
+PredictedMemory MemoryOf(const CostModel& cost, LoweredPlan* lowered) {
+  return PredictMemory(cost.profile(), lowered->mapped.graph, RunsOnCores(cost.machine()),
+                       NumQueuesOfDevice(cost.machine()), &lowered->schedule);
+}
+
 Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered) {
-  const PredictedMemory memory =
-      PredictMemory(cost.profile(), lowered.mapped.graph, RunsOnCores(cost.machine()),
-                    NumQueuesOfDevice(cost.machine()), &lowered.schedule);
+  const PredictedMemory memory = MemoryOf(cost, &lowered);
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory.plan);
   simulation.peak_bytes = *absl::c_max_element(memory.bytes_per_device);
   // Library allocations, and the gaps of the arena.
@@ -272,6 +275,36 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
                                                int64_t most_devices) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   return LowerMicroBatches(machine, plan, most_devices, MomentsToMake(plan, moments));
+}
+
+PreparedPlan::Lowered PreparedPlan::WithMemory(const CostModel& cost, LoweredPlan lowered) {
+  PredictedMemory memory = MemoryOf(cost, &lowered);
+  return {std::move(lowered), std::move(memory.plan)};
+}
+
+absl::StatusOr<PreparedPlan> PreparedPlan::Prepare(const CostModel& cost, const Plan& plan) {
+  PreparedPlan prepared;
+  ISOMER_ASSIGN_OR_RETURN(prepared.micro_batches_, NumMicroBatches(plan.graph, plan.views));
+  const int64_t made = MomentsToMake(plan, prepared.micro_batches_);
+  const auto lower = [&](int64_t micro_batches) -> absl::StatusOr<Lowered> {
+    ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
+                            LowerMicroBatches(cost.machine(), plan, kMostDevices, micro_batches));
+    return WithMemory(cost, std::move(lowered));
+  };
+  ISOMER_ASSIGN_OR_RETURN(prepared.lowered_, lower(made));
+  if (made < prepared.micro_batches_) {
+    ISOMER_ASSIGN_OR_RETURN(prepared.fewer_, lower(made / 2));
+  }
+  return prepared;
+}
+
+double PreparedPlan::StepUs(const CostModel& cost) const {
+  const auto simulate = [&cost](const Lowered& lowered) {
+    return Simulate(cost, lowered.plan.mapped.graph, lowered.plan.schedule, &lowered.memory);
+  };
+  Simulation simulation = simulate(lowered_);
+  if (fewer_.has_value()) Continue(simulate(*fewer_), micro_batches_, &simulation);
+  return simulation.step_us;
 }
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {

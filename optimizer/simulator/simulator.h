@@ -97,6 +97,27 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
 // Groups of devices that share no call, directly or not: the stages of a pipeline.
 int64_t NumGroupsOfDevices(const Plan& plan);
 
+// A plan made ready to be simulated on machines that differ in rates and latencies alone.
+class PreparedPlan {
+ public:
+  // Lowers the plan, and plans its memory, as PredictPlan does.
+  static absl::StatusOr<PreparedPlan> Prepare(const CostModel& cost, const Plan& plan);
+
+  // Microseconds of a step. REQUIRES: the machine has the devices and links of Prepare's.
+  double StepUs(const CostModel& cost) const;
+
+ private:
+  struct Lowered {
+    LoweredPlan plan;
+    MemoryPlan memory;
+  };
+  static Lowered WithMemory(const CostModel& cost, LoweredPlan lowered);
+
+  int64_t micro_batches_ = 1;
+  Lowered lowered_;
+  std::optional<Lowered> fewer_;  // Simulation::micro_batches
+};
+
 // Lowers the plan by LowerForSimulation, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
 

@@ -254,7 +254,7 @@ TEST(Help, IsShortAndHasAnExample) {
     EXPECT_EQ(result.exit_code, 0) << program;
     EXPECT_TRUE(absl::StrContains(result.out, program)) << result.out;
     EXPECT_TRUE(absl::StrContains(result.out, "xample")) << result.out;
-    EXPECT_LE(std::count(result.out.begin(), result.out.end(), '\n'), 65) << result.out;
+    EXPECT_LE(std::count(result.out.begin(), result.out.end(), '\n'), 70) << result.out;
   }
 }
 

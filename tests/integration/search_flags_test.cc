@@ -53,6 +53,51 @@ TEST_F(SearchFlags, ThresholdsAreListedSetAndReported) {
   EXPECT_THAT(json, HasSubstr("\"walks\": 0"));
 }
 
+TEST_F(SearchFlags, ExplainSaysWhyInTextAndJson) {
+  const ProgramResult explained = Optimize({"--explain"});
+  ASSERT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("\nWhy this plan\n\nComputation is split in\n"));
+  EXPECT_THAT(explained.out, HasSubstr("What would have to change for "));
+  EXPECT_THAT(ReadFile(json_).value(), HasSubstr("\"turning_points\""));
+  EXPECT_THAT(Optimize({}).out, testing::Not(HasSubstr("Why this plan")));
+  ExpectRefused({"--explain", "--list_policy"}, "--explain is of a plan");
+}
+
+TEST_F(SearchFlags, DiffHoldsTwoPlansAgainstEachOther) {
+  const std::string a = ScratchFile("a.plan"), b = ScratchFile("b.plan");
+  ASSERT_EQ(Optimize({"--out=" + a}).exit_code, 0);
+  ASSERT_EQ(Optimize({"--out=" + b, "--plan=zero3", "--budget=0"}).exit_code, 0);
+  const std::vector<std::string> machine = {"--machine=dgx_h100", "--nodes=1",
+                                            "--devices_per_node=4"};
+  const auto diff = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.begin(), "diff");
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunBinary("isomer-optimize", arguments);
+  };
+  const ProgramResult both = diff({a, b, "--json=" + json_}, machine);
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("updates of weights"));
+  EXPECT_THAT(both.out, HasSubstr("sharded_weights"));
+  EXPECT_THAT(both.out, HasSubstr("What would have to change for " + b + " to win"));
+  EXPECT_THAT(ReadFile(json_).value(), HasSubstr("\"blocks\""));
+  const ProgramResult same = diff({a, a}, machine);
+  ASSERT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("as fast as " + a));
+  const auto refuse = [&](std::vector<std::string> arguments, const std::vector<std::string>& more,
+                          const std::string& why) {
+    const ProgramResult refused = diff(std::move(arguments), more);
+    EXPECT_EQ(refused.exit_code, 2) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr(why));
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  };
+  refuse({a}, machine, "diff takes two plan files");
+  refuse({a, b}, {}, "diff needs --machine");
+  refuse({a, "nowhere.plan"}, machine, "nowhere.plan");
+  refuse({a, b, "--budget=3"}, machine, "--budget");
+  refuse({a, b, "--out=" + json_}, machine, "--out");
+  refuse({a, b}, {"--machine=dgx_h100", "--nodes=1"}, a + ": the plan is for 4 devices");
+}
+
 TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--policy=walk=3"}, "--policy: no threshold 'walk'; there are near_best, ");
   ExpectRefused({"--policy=walks=1,walks=2"}, "--policy: 'walks' is set twice");

@@ -1,0 +1,214 @@
+#include "optimizer/comparison/plan_summary.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "optimizer/proposal/grid_plan.h"
+#include "optimizer/report/folded_name.h"
+#include "optimizer/report/headline.h"
+#include "optimizer/report/plan_facts.h"
+#include "optimizer/report/split_text.h"
+#include "pcg/ir/weight_update.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+void AddTo(const std::map<std::string, double>& from, std::map<std::string, double>* to) {
+  for (const auto& [key, value] : from) (*to)[key] += value;
+}
+
+std::string YesOrNo(bool value) { return value ? "yes" : "no"; }
+
+std::string MethodsText(const UpdateOptions& update) {
+  std::string text = UpdateMethodName(update.method);
+  std::map<UpdateMethod, int> others;
+  for (const auto& [weight, method] : update.methods) {
+    if (method != update.method) ++others[method];
+  }
+  for (const auto& [method, count] : others) {
+    absl::StrAppend(&text, ", ", count, " weights ", UpdateMethodName(method));
+  }
+  return text;
+}
+
+std::string BucketsText(const UpdateOptions& update) {
+  if (!update.bucket_ends.empty()) return absl::StrCat(update.bucket_ends.size(), " buckets");
+  if (update.bucket_bytes == 0) return "each by itself";
+  if (update.bucket_bytes >= UpdateOptions::kOneBucket) return "all at the end";
+  return absl::StrCat("up to ", update.bucket_bytes >> 20, " MiB");
+}
+
+std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult& result) {
+  const Plan& plan = result.plan;
+  const UpdateOptions& update = plan.update;
+  const std::optional<PipelineSummary>& pipeline = result.pipeline;
+  const bool training = plan.mode == "training";
+  return {
+      {"devices", absl::StrCat(plan.num_devices)},
+      {"precision", std::string(PrecisionName(plan.precision))},
+      {"pipeline stages", absl::StrCat(pipeline.has_value() ? pipeline->stages : 1)},
+      {"chunks of a stage", absl::StrCat(pipeline.has_value() ? pipeline->chunks : 1)},
+      {"micro-batches", absl::StrCat(pipeline.has_value() ? pipeline->micro_batches : 1)},
+      {"optimizer", training ? OptimizerName(update.optimizer) : "none"},
+      {"updates of weights", training ? MethodsText(update) : "none"},
+      {"gradients summed over devices", training ? BucketsText(update) : "none"},
+      {"updates as soon as gradients are summed", YesOrNo(update.immediate)},
+      {"gradients summed in low precision", YesOrNo(update.low_precision_sums)},
+      {"states of the optimizer on the host", YesOrNo(update.states_on_host)},
+      {"steps between flushes", absl::StrCat(update.steps_between_flushes)},
+      {"operators computed again", absl::StrCat(RecomputedOperators(plan))},
+      {"short branches between exchanges of long ones", YesOrNo(plan.spread_branches)},
+  };
+}
+
+absl::StatusOr<std::map<std::string, BlockSummary>> OperatorsOf(const LoweredPlan& lowered,
+                                                                const Explanation& explanation,
+                                                                const std::vector<NodeTimes>& times,
+                                                                const Machine& machine) {
+  const MappedGraph& mapped = lowered.mapped;
+  const std::set<NodeId> recomputed(mapped.recomputed.begin(), mapped.recomputed.end());
+  std::map<std::string, BlockSummary> operators;
+  for (int i = 0; i < mapped.graph.num_nodes(); ++i) {
+    const NodeId id{i};
+    const Node& node = mapped.graph.node(id);
+    const NodeShare& share = explanation.nodes[i];
+    BlockSummary one;
+    one.compute_us = share.compute_us;
+    one.exposed_us = share.exposed_us;
+    one.sent_bytes = share.sent_bytes;
+    if (!IsLeaf(node.op.kind()) && !IsParallel(node.op.kind()) && times[i].us() > 0) {
+      one.calls[std::string(node.op.name())] = 1;
+      one.recomputed = recomputed.contains(id) ? 1 : 0;
+      ISOMER_ASSIGN_OR_RETURN(const CallSplit split, SplitOf(mapped, id, machine));
+      // Stages of a pipeline do the same on other devices.
+      one.splits_us[split.ToString(/*with_start=*/false)] = share.compute_us;
+    }
+    const bool matters = one.compute_us > 0 || !one.sent_bytes.empty() || !one.exposed_us.empty() ||
+                         !one.calls.empty();
+    if (!matters) continue;
+    const std::string name = node.name.empty() ? std::string(node.op.name()) : BlockName(node.name);
+    operators[name].Add(one);
+  }
+  return operators;
+}
+
+// The first parts of a name.
+std::string CutTo(absl::string_view name, size_t parts) {
+  const std::vector<absl::string_view> all = absl::StrSplit(name, '/');
+  return absl::StrJoin(all.begin(), all.begin() + std::min(parts, all.size()), "/");
+}
+
+}  // namespace
+
+void BlockSummary::Add(const BlockSummary& other) {
+  compute_us += other.compute_us;
+  recomputed += other.recomputed;
+  AddTo(other.exposed_us, &exposed_us);
+  AddTo(other.sent_bytes, &sent_bytes);
+  AddTo(other.splits_us, &splits_us);
+  for (const auto& [op, count] : other.calls) calls[op] += count;
+}
+
+std::string BlockSummary::MainSplit() const {
+  const auto most =
+      std::max_element(splits_us.begin(), splits_us.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == splits_us.end() ? "" : most->first;
+}
+
+double PlanSummary::sent_bytes() const {
+  double bytes = 0;
+  for (const auto& [name, block] : operators) {
+    for (const auto& [kind, of_kind] : block.sent_bytes) bytes += of_kind;
+  }
+  return bytes;
+}
+
+std::string BlockName(absl::string_view name) {
+  std::vector<std::string> parts;
+  for (absl::string_view part : absl::StrSplit(name, absl::ByAnyChar("/."), absl::SkipEmpty())) {
+    std::string folded = FoldedName(part);
+    if (folded == "*" && !parts.empty()) {
+      parts.back() += ".*";
+    } else {
+      parts.push_back(std::move(folded));
+    }
+  }
+  return parts.empty() ? std::string(name) : absl::StrJoin(parts, "/");
+}
+
+absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& result,
+                                      const Explanation& explanation,
+                                      const std::vector<NodeTimes>& times, const Machine& machine) {
+  PlanSummary summary{.name = std::move(name),
+                      .headline = HeadlineOf(result, times, machine),
+                      .step_us = result.simulation.step_us,
+                      .peak_bytes = result.plan.predicted_peak_bytes,
+                      .fits = result.plan.predicted_peak_bytes <= machine.memory_bytes(),
+                      .compute_us = explanation.shares.compute_us,
+                      .exposed_us = explanation.shares.exposed_communication_us,
+                      .settings = SettingsOf(result),
+                      .operators = {}};
+  // Of the time in which nothing is done, what a pipeline of equal stages waits.
+  const double idle_us = explanation.shares.idle_us;
+  if (result.pipeline.has_value() && result.pipeline->ordered) {
+    summary.bubble_us = std::min(idle_us, result.pipeline->bubble_share * summary.step_us);
+  }
+  summary.idle_us = idle_us - summary.bubble_us;
+  for (int c = 0; c < kNumMemoryCategories; ++c) {
+    summary.memory[c] = result.simulation.memory.categories[c];
+  }
+  ISOMER_ASSIGN_OR_RETURN(summary.operators,
+                          OperatorsOf(result.lowered, explanation, times, machine));
+  return summary;
+}
+
+absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostModel& cost) {
+  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, PricePlan(std::move(plan), cost));
+  const LoweredPlan& lowered = result.lowered;
+  const Explanation explanation =
+      Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
+  return SummaryOf(std::move(name), result, explanation,
+                   TimesOfNodes(lowered, result.simulation, cost), cost.machine());
+}
+
+std::vector<std::map<std::string, BlockSummary>> BlocksOf(
+    const std::vector<const PlanSummary*>& plans, int most) {
+  const auto cut_to = [&plans](size_t parts) {
+    std::vector<std::map<std::string, BlockSummary>> blocks(plans.size());
+    for (size_t p = 0; p < plans.size(); ++p) {
+      for (const auto& [name, block] : plans[p]->operators) {
+        blocks[p][CutTo(name, parts)].Add(block);
+      }
+    }
+    return blocks;
+  };
+  size_t most_parts = 1;
+  for (const PlanSummary* plan : plans) {
+    for (const auto& [name, block] : plan->operators) {
+      most_parts = std::max<size_t>(most_parts, 1 + absl::c_count(name, '/'));
+    }
+  }
+  const auto count = [](const std::vector<std::map<std::string, BlockSummary>>& blocks) {
+    std::set<std::string> names;
+    for (const auto& of_plan : blocks) {
+      for (const auto& [name, block] : of_plan) names.insert(name);
+    }
+    return static_cast<int>(names.size());
+  };
+  std::vector<std::map<std::string, BlockSummary>> blocks = cut_to(1);
+  for (size_t parts = 2; parts <= most_parts; ++parts) {
+    std::vector<std::map<std::string, BlockSummary>> finer = cut_to(parts);
+    if (count(finer) > most) break;
+    blocks = std::move(finer);
+  }
+  return blocks;
+}
+
+}  // namespace isomer
