@@ -520,8 +520,9 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
     ISOMER_RETURN_IF_ERROR(SavePlan(absl::GetFlag(FLAGS_out), result.plan));
   }
   if (const std::string onnx = absl::GetFlag(FLAGS_export_onnx); !onnx.empty()) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string contents,
-                            OnnxFileOf(result.plan.model, result.plan.graph));
+    ISOMER_ASSIGN_OR_RETURN(
+        const std::string contents,
+        OnnxFileOf(result.plan.model, result.plan.graph, StoredWeights::kPrepared));
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(onnx, contents));
   }
   if (const std::string dot = absl::GetFlag(FLAGS_dot); !dot.empty()) {

@@ -65,14 +65,17 @@ void ExpectEqual(const NamedArrays& expected, const NamedArrays& actual) {
 
 // Leaves but for inputs and weights without values keep their names and values.
 void ExpectRoundTrip(const Model& model, const NamedArrays& inputs) {
-  const absl::StatusOr<std::string> file = OnnxFileOf(model, model.graph);
-  ASSERT_TRUE(file.ok()) << file.status();
-  const absl::StatusOr<Model> back = ParseOnnx(*file, "back.onnx");
-  ASSERT_TRUE(back.ok()) << back.status();
-  const auto expected = Outputs(model, inputs), actual = Outputs(*back, inputs);
+  const auto expected = Outputs(model, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_TRUE(actual.ok()) << actual.status();
-  ExpectEqual(*expected, *actual);
+  for (const StoredWeights weights : {StoredWeights::kAsTheyAre, StoredWeights::kPrepared}) {
+    const absl::StatusOr<std::string> file = OnnxFileOf(model, model.graph, weights);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const absl::StatusOr<Model> back = ParseOnnx(*file, "back.onnx");
+    ASSERT_TRUE(back.ok()) << back.status();
+    const auto actual = Outputs(*back, inputs);
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    ExpectEqual(*expected, *actual);
+  }
 }
 
 // Operators and attributes that opset 17 has no word for.
@@ -182,6 +185,90 @@ TEST(OnnxExport, NamesStay) {
   EXPECT_EQ(back.graph.Canonical().StructuralHash(), model.graph.Canonical().StructuralHash());
   ASSERT_EQ(back.graph.outputs().size(), model.graph.outputs().size());
   EXPECT_EQ(back.graph.outputs()[0].name, model.graph.outputs()[0].name);
+}
+
+// A weight of these sizes, 0, 1, 2, ..
+TensorRef AddCounted(const std::string& name, std::vector<int64_t> sizes, Model* model) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes) elements *= size;
+  std::vector<float> values(elements);
+  for (int64_t i = 0; i < elements; ++i) values[i] = static_cast<float>(i);
+  model->weights[name] = StoredValues(std::move(values));
+  return model->graph.AddWeight(name, SequentialType(sizes));
+}
+
+Operator ConcatOf(int64_t axis) { return Operator(OpKind::kConcat, {{"axis", axis}}); }
+
+Model PreparedBack(const Model& model) {
+  return ParseOnnx(OnnxFileOf(model, model.graph, StoredWeights::kPrepared).value(), "back.onnx")
+      .value();
+}
+
+TEST(PreparedWeights, AreWrittenInPlaceOfWhatMakesThem) {
+  Model model;
+  const TensorRef x = model.graph.AddInput("x", SequentialType({2, 3}));
+  const TensorRef q = AddCounted("q", {3, 4}, &model), k = AddCounted("k", {3, 4}, &model);
+  const TensorRef joined = model.graph.AddOp(ConcatOf(1), {q, k}, "qk").value();
+  const TensorRef y = model.graph.AddOp(OpKind::kMatMul, {x, joined}, "y").value();
+  // One that is read as it is, too, stays.
+  model.graph.AddOutput("y", y);
+  model.graph.AddOutput("z", model.graph.AddOp(OpKind::kMatMul, {x, q}, "z").value());
+  const Model back = PreparedBack(model);
+  EXPECT_THAT(back.weights, testing::UnorderedElementsAre(testing::Key("q"), testing::Key("qk")));
+  EXPECT_EQ(back.weights.at("qk").ToVector(),
+            (std::vector<float>{0, 1, 2, 3, 0, 1, 2,  3,  4, 5, 6,  7,
+                                4, 5, 6, 7, 8, 9, 10, 11, 8, 9, 10, 11}));
+  for (int id = 0; id < back.graph.num_nodes(); ++id) {
+    EXPECT_NE(back.graph.node(id).op.kind(), OpKind::kConcat);
+  }
+  NamedArrays inputs;
+  inputs["x"] = Array<double>({2, 3}, 0.5);
+  ExpectRoundTrip(model, inputs);
+}
+
+// A leaf without a value is fed, and what is made of it is made in each run.
+TEST(PreparedWeights, NothingIsPreparedOfWhatIsNotKnown) {
+  Model model;
+  const TensorRef known = AddCounted("known", {3, 4}, &model);
+  const TensorRef fed = model.graph.AddWeight("fed", SequentialType({3, 4}));
+  const TensorRef joined = model.graph.AddOp(ConcatOf(1), {known, fed}, "joined").value();
+  model.graph.AddOutput("y", joined);
+  const Model back = PreparedBack(model);
+  EXPECT_THAT(back.weights, testing::UnorderedElementsAre(testing::Key("known")));
+  NamedArrays inputs;
+  inputs["fed"] = Array<double>({3, 4}, 0.5);
+  ExpectRoundTrip(model, inputs);
+}
+
+// What repeats a tensor stays an operator, and what it repeats is prepared.
+TEST(PreparedWeights, WhatGrowsStays) {
+  Model model;
+  TensorRef wide = AddCounted("w", {4, 4}, &model);
+  wide = model.graph
+             .AddOp(Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}), {wide},
+                    "turned")
+             .value();
+  wide = model.graph.AddOp(ConcatOf(0), {wide, wide}, "twice").value();
+  model.graph.AddOutput("y", wide);
+  const Model back = PreparedBack(model);
+  EXPECT_THAT(back.weights, testing::UnorderedElementsAre(testing::Key("turned")));
+  EXPECT_EQ(back.weights.at("turned").ToVector()[1], 4);
+  ExpectRoundTrip(model, {});
+}
+
+TEST(PreparedWeights, AnOutputAndAllOfASplitMayBePrepared) {
+  Model model;
+  const TensorRef w = AddCounted("w", {4, 2}, &model);
+  const NodeId split = model.graph
+                           .Add(Operator(OpKind::kSplit, {{"axis", int64_t{0}},
+                                                          {"sizes", std::vector<int64_t>{1, 3}}}),
+                                {w}, "parts")
+                           .value();
+  model.graph.AddOutput("first", {split, 0});
+  model.graph.AddOutput("rest", {split, 1});
+  model.graph.AddOutput("w_too", w);
+  ExpectRoundTrip(model, {});
+  EXPECT_THAT(PreparedBack(model).weights, testing::Contains(testing::Key("w")));
 }
 
 TEST(OnnxExport, OutputsThatAreOneTensorOrAnInput) {

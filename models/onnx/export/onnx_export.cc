@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/export/export_operators.h"
+#include "models/onnx/export/prepared_weights.h"
 #include "models/onnx/tensor.h"
 #include "pcg/support/status_macros.h"
 
@@ -19,7 +20,8 @@ constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class GraphExporter {
  public:
-  GraphExporter(const Model& model, const Graph& graph) : model_(model), graph_(graph) {}
+  GraphExporter(const Model& model, const Graph& graph, StoredWeights weights)
+      : model_(model), graph_(graph), weights_(weights) {}
 
   absl::StatusOr<onnx::ModelProto> Export() {
     file_.set_ir_version(kIrVersion);
@@ -27,8 +29,17 @@ class GraphExporter {
     file_.add_opset_import()->set_version(kOpset);
     file_.mutable_graph()->set_name(model_.name.empty() ? "graph" : model_.name);
     ISOMER_RETURN_IF_ERROR(ReserveNames());
+    PreparedWeights prepared{.values = {},
+                             .is_needed = std::vector<bool>(graph_.num_nodes(), true)};
+    if (weights_ == StoredWeights::kPrepared) {
+      ISOMER_ASSIGN_OR_RETURN(prepared, PrepareWeights(model_, graph_));
+    }
     for (NodeId id : graph_.TopologicalOrder()) {
+      if (!prepared.is_needed[id.value]) continue;
       ISOMER_RETURN_IF_ERROR(IsLeaf(graph_.node(id).op.kind()) ? AddLeaf(id) : AddCall(id));
+    }
+    for (const auto& [tensor, values] : prepared.values) {
+      ISOMER_RETURN_IF_ERROR(AddStored(tensor, values));
     }
     AddOutputs();
     return std::move(file_);
@@ -84,17 +95,24 @@ class GraphExporter {
       SetType(node.name, type, file_.mutable_graph()->add_input());
       return absl::OkStatus();
     }
-    bytes_ += value->second.size() * BytesPerElement(type.dtype);
-    if (bytes_ > kMostBytes) return Error(id, "weights are above 2 GB, the limit of ONNX files");
-    onnx::TensorProto* tensor;
-    if (node.op.kind() == OpKind::kConstant) {
-      tensor = AddConstantNode(node.name, file_.mutable_graph());
-    } else {
-      tensor = file_.mutable_graph()->add_initializer();
-      tensor->set_name(node.name);
+    return AddStored({id, 0}, value->second);
+  }
+
+  absl::Status AddStored(TensorRef tensor, const StoredValues& values) {
+    const TensorType& type = graph_.type(tensor);
+    bytes_ += values.size() * BytesPerElement(type.dtype);
+    if (bytes_ > kMostBytes) {
+      return Error(tensor.node, "weights are above 2 GB, the limit of ONNX files");
     }
-    for (const Dim& dim : type.dims) tensor->add_dims(dim.size);
-    SetElements(type.dtype, value->second.ToVector(), tensor);
+    onnx::TensorProto* stored;
+    if (graph_.node(tensor.node).op.kind() == OpKind::kConstant) {
+      stored = AddConstantNode(NameOf(tensor), file_.mutable_graph());
+    } else {
+      stored = file_.mutable_graph()->add_initializer();
+      stored->set_name(NameOf(tensor));
+    }
+    for (const Dim& dim : type.dims) stored->add_dims(dim.size);
+    SetElements(type.dtype, values.ToVector(), stored);
     return absl::OkStatus();
   }
 
@@ -137,6 +155,7 @@ class GraphExporter {
 
   const Model& model_;
   const Graph& graph_;
+  const StoredWeights weights_;
   onnx::ModelProto file_;
   std::set<std::string> names_;
   std::map<TensorRef, std::string> tensors_;
@@ -145,8 +164,10 @@ class GraphExporter {
 
 }  // namespace
 
-absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph) {
-  ISOMER_ASSIGN_OR_RETURN(const onnx::ModelProto file, GraphExporter(model, graph).Export());
+absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph,
+                                       StoredWeights weights) {
+  ISOMER_ASSIGN_OR_RETURN(const onnx::ModelProto file,
+                          GraphExporter(model, graph, weights).Export());
   std::string contents;
   if (file.ByteSizeLong() > kMostBytes || !file.SerializeToString(&contents)) {
     return absl::UnimplementedError("the model is above 2 GB, the limit of ONNX files");

@@ -18,9 +18,16 @@
 
 namespace isomer {
 
+enum class StoredWeights {
+  kAsTheyAre,  // weights and what is done with them
+  kPrepared,   // of weights that are joined, transposed or scaled first, what comes out of that
+               // (prepared_weights.h), for who runs the file; others keep their names
+};
+
 // The contents of an .onnx file: `graph`, which may be another form of model.graph, with the values
 // that `model` has for its leaves. Errors name the node: "%3 dropout 'd': it has no form in ONNX".
-absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph);
+absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph,
+                                       StoredWeights weights = StoredWeights::kAsTheyAre);
 
 }  // namespace isomer
 
