@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/onnx/export/export_operators.h"
@@ -248,11 +249,13 @@ TEST(PreparedWeights, WhatGrowsStays) {
              .AddOp(Operator(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}), {wide},
                     "turned")
              .value();
-  wide = model.graph.AddOp(ConcatOf(0), {wide, wide}, "twice").value();
+  for (int64_t times = 1; times <= 64; times *= 2) {
+    wide = model.graph.AddOp(ConcatOf(0), {wide, wide}, absl::StrCat("times", 2 * times)).value();
+  }
   model.graph.AddOutput("y", wide);
   const Model back = PreparedBack(model);
-  EXPECT_THAT(back.weights, testing::UnorderedElementsAre(testing::Key("turned")));
-  EXPECT_EQ(back.weights.at("turned").ToVector()[1], 4);
+  EXPECT_THAT(back.weights, testing::UnorderedElementsAre(testing::Key("times64")));
+  EXPECT_EQ(back.weights.at("times64").ToVector()[1], 4);
   ExpectRoundTrip(model, {});
 }
 

@@ -12,9 +12,9 @@
 
 namespace isomer {
 
-// A prepared tensor is at most so many times as large as the leaves that it is made of: what
-// repeats a tensor stays an operator.
-inline constexpr double kMostGrowth = 1.5;
+// A prepared tensor is at most so many times as large as the leaves that it is made of: a filter of
+// one place may become one of 7 x 7, but a mask that is made of a row stays an operator.
+inline constexpr double kMostGrowth = 64;
 
 struct PreparedWeights {
   // Results of cheap calls (CanRunOnHost) of weights and constants alone that other calls, or
