@@ -34,9 +34,10 @@
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, out, "",
           "the profile file, text if it ends in .txt; what it has already is not measured again");
-ABSL_FLAG(int64_t, devices, 2,
-          "measure the parts of every call that plans for so many devices can have, on so many at "
-          "once; with mpi or tcp, as many as there are processes");
+ABSL_FLAG(
+    int64_t, devices, 0,
+    "measure the parts of every call that plans for so many devices can have, on so many at "
+    "once; 0: those of a PLAN, 2 for a MODEL; with mpi or tcp, as many as there are processes");
 ABSL_FLAG(std::string, communicator, "threads",
           "whose collectives to measure: threads; mpi, under mpirun; or tcp, under torchrun or "
           "srun. Those of GPUs are NCCL's, whoever starts processes");
@@ -178,6 +179,23 @@ absl::StatusOr<int> Measure(const std::vector<std::string>& arguments, int64_t d
   return kExitDone;
 }
 
+// --devices, or what the largest plan needs.
+absl::StatusOr<int64_t> DevicesFor(const std::vector<std::string>& arguments) {
+  if (const int64_t devices = absl::GetFlag(FLAGS_devices); devices != 0) return devices;
+  constexpr int64_t kOfModels = 2;
+  int64_t devices = 0;
+  for (const std::string& argument : arguments) {
+    ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(argument));
+    int64_t wanted = kOfModels;
+    if (is_plan) {
+      ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(argument));
+      wanted = plan.num_devices;
+    }
+    devices = std::max(devices, wanted);
+  }
+  return devices;
+}
+
 absl::StatusOr<int> MeasureAsProcess(
     const std::vector<std::string>& arguments,
     absl::StatusOr<std::unique_ptr<ProcessCommunicator>> (*connect)(const ProcessOptions&)) {
@@ -210,7 +228,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
   }
-  return Measure(arguments, absl::GetFlag(FLAGS_devices), nullptr);
+  ISOMER_ASSIGN_OR_RETURN(const int64_t devices, DevicesFor(arguments));
+  return Measure(arguments, devices, nullptr);
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
   // What was not trained is what it was.
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
-    if (node.op.kind() != OpKind::kWeight || trained.weights.contains(node.name)) continue;
+    if (!IsStored(node.op.kind()) || trained.weights.contains(node.name)) continue;
     ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, initial.Find(model.graph, {id}));
     std::vector<double> values(node.outputs[0].NumElements());
     leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
@@ -318,7 +318,7 @@ absl::Status CheckOut(const Model& model) {
   int64_t bytes = 0;
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
-    if (node.op.kind() == OpKind::kWeight) bytes += sizeof(float) * node.outputs[0].NumElements();
+    if (IsStored(node.op.kind())) bytes += sizeof(float) * node.outputs[0].NumElements();
   }
   constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();
   absl::Status status;

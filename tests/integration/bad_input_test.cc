@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/onnx/import/onnx_import.h"
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
 
@@ -245,6 +246,24 @@ TEST(TrainedModels, AreOnnxUnderThatName) {
   EXPECT_TRUE(absl::StrContains(described.out, "matmul 3")) << described.out;
   const ProgramResult run = RunBinary("isomer-run", {onnx, "--mode=inference", "--steps=1"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+// What is stored and not trained, such as running statistics, is saved, too: nothing but data is
+// fed.
+TEST(TrainedModels, KeepWhatIsNotTrained) {
+  const std::string onnx = ScratchFile("statistics.onnx");
+  const ProgramResult saved =
+      RunBinary("isomer-run",
+                {"zoo:resnext50?blocks1=1&blocks2=1&blocks3=1&blocks4=1&side=32&training=0&batch=2",
+                 "--mode=inference", "--steps=1", "--out=" + onnx});
+  ASSERT_EQ(saved.exit_code, 0) << saved.err;
+  const absl::StatusOr<Model> model = ImportOnnx(onnx);
+  ASSERT_TRUE(model.ok()) << model.status();
+  int inputs = 0;
+  for (int id = 0; id < model->graph.num_nodes(); ++id) {
+    inputs += model->graph.node(id).op.kind() == OpKind::kInput ? 1 : 0;
+  }
+  EXPECT_EQ(inputs, 1);
 }
 
 TEST(Help, IsShortAndHasAnExample) {
