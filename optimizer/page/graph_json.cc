@@ -148,6 +148,7 @@ class PlanNodes {
       one["dim"] = part.dim;
       one["devices"] = part.devices;
       one["micro_batches"] = part.micro_batches;
+      if (!part.role.empty()) one["role"] = part.role;
       parts.Append(std::move(one));
     }
     (*json)["copies"] = split.copies;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/sharding/expansion.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/support/status_macros.h"
 
@@ -20,11 +21,27 @@ std::string PlaceText(int64_t degree, int64_t stride, const Machine& machine) {
   return absl::StrCat(degree, " devices");
 }
 
+bool IsProduct(OpKind kind) { return kind == OpKind::kMatMul || kind == OpKind::kLinear; }
+
+// Whether a tensor is a weight, as it is stored or arranged.
+bool IsOfWeight(const Graph& graph, TensorRef tensor) {
+  const Node* node = &graph.node(tensor.node);
+  while (IsParallel(node->op.kind()) || IsLayout(node->op.kind()) || IsFloatCast(node->op)) {
+    node = &graph.node(node->inputs[0].node);
+  }
+  return IsStored(node->op.kind());
+}
+
+std::string ParallelRole(const Graph& graph, const Node& node, const Declaration& d, int v) {
+  if (!IsProduct(node.op.kind()) || !IsOfWeight(graph, node.inputs[1])) return "";
+  return d.dims[v].name == "n" ? "column-parallel" : d.dims[v].name == "k" ? "row-parallel" : "";
+}
+
 // A reader's name for an iteration dim.
 std::string DimText(const Operator& op, const Declaration& d, int v) {
   const std::string& name = d.dims[v].name;
-  const bool contraction = op.kind() == OpKind::kMatMul || op.kind() == OpKind::kConv2d;
-  if (contraction && name == "n") return op.kind() == OpKind::kMatMul ? "columns" : "batch";
+  const bool contraction = IsProduct(op.kind()) || op.kind() == OpKind::kConv2d;
+  if (contraction && name == "n") return IsProduct(op.kind()) ? "columns" : "batch";
   if (contraction && name == "m") return "rows";
   if (contraction && (name == "k" || name == "c")) return "contraction";
   if (contraction && name == "o") return "output channels";
@@ -61,8 +78,9 @@ absl::StatusOr<CallSplit> SplitOf(const MappedGraph& mapped, NodeId id, const Ma
       }
     }
     const int64_t devices = sharding.degrees[v] / moments;
-    split.parts.push_back(
-        {DimText(node.op, d, v), moments, devices, PlaceText(devices, stride, machine)});
+    split.parts.push_back({DimText(node.op, d, v), moments, devices,
+                           PlaceText(devices, stride, machine),
+                           ParallelRole(mapped.graph, node, d, v)});
   }
   const size_t copies_axis = view.strides.size() - 2;
   split.copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);
@@ -80,6 +98,7 @@ std::string CallSplit::ToString(bool with_start) const {
       absl::StrAppend(&text, " in ", part.micro_batches, " micro-batches");
     }
     if (part.devices > 1) absl::StrAppend(&text, " over ", part.place);
+    if (!part.role.empty() && part.devices > 1) absl::StrAppend(&text, " (", part.role, ")");
     texts.push_back(std::move(text));
   }
   if (parts.empty()) texts.push_back("whole");

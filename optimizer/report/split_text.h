@@ -22,14 +22,18 @@ struct CallSplit {
     std::string dim;  // "batch", "columns", "contraction"
     int64_t micro_batches = 1, devices = 1;
     std::string place;  // of the devices: "4 devices of a node"
+    // Of a product with a stored matrix, in Megatron-LM's words (Shoeybi et al., 2019): by columns
+    // of the matrix "column-parallel", by its rows, so that results are partial sums,
+    // "row-parallel"; else "".
+    std::string role = {};
   };
   std::vector<Part> parts;
   int64_t copies = 1;  // devices that compute the same
   std::string copies_place;
   int64_t first_device = 0;
 
-  // "batch over 2 nodes, columns over 4 devices of a node", "whole, on device 0". `with_start`: of
-  // what is split, also the first device, where it is not device 0.
+  // "batch over 2 nodes, columns over 4 devices of a node (column-parallel)", "whole, on device 0".
+  // `with_start`: of what is split, also the first device, where it is not device 0.
   std::string ToString(bool with_start = true) const;
 };
 // Errors: the call does not type-check.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "pcg/support/file.h"
+#include "tests/integration/messages.h"
 
 namespace isomer {
 namespace {
@@ -37,7 +38,9 @@ std::string Binary(const std::string& program) {
 }  // namespace
 
 ProgramResult RunBinary(const std::string& program, const std::vector<std::string>& arguments) {
-  return RunCommand(Binary(program), arguments);
+  ProgramResult result = RunCommand(Binary(program), arguments);
+  if (result.exit_code == 1 || result.exit_code == 2) ExpectGoldenMessages(program, result.err);
+  return result;
 }
 
 // --quiet: without what mpirun adds when a process ends with another code than 0.

@@ -111,7 +111,7 @@ TEST(LoadAnyModel, ErrorsNameTheFile) {
   ASSERT_TRUE(WriteFileAtomically(path, "# isomer plan v1\n# end\n").ok());
   EXPECT_THAT(MessageOf(path), HasSubstr(path + ": "));
   ASSERT_TRUE(WriteFileAtomically(path, "").ok());
-  EXPECT_EQ(MessageOf(path), path + ": empty file");
+  EXPECT_EQ(MessageOf(path), path + ": is empty");
   std::remove(path.c_str());
 }
 

@@ -29,7 +29,7 @@ std::string DigitsBytes() {
   return ReadFile(ISOMER_SOURCE_DIR "/models/data/digits_cnn.onnx").value();
 }
 
-TEST(MalformedOnnx, Empty) { EXPECT_EQ(ErrorOf(""), "net.onnx: empty file"); }
+TEST(MalformedOnnx, Empty) { EXPECT_EQ(ErrorOf(""), "net.onnx: is empty"); }
 
 TEST(MalformedOnnx, CutAnywhere) {
   const std::string bytes = DigitsBytes();

@@ -39,7 +39,7 @@ class Reader {
 
   absl::StatusOr<OnnxGraph> Read(absl::string_view contents, bool leave_data) {
     onnx::ModelProto model;
-    if (contents.empty()) return Error("empty file");
+    if (contents.empty()) return Error("is empty");
     if (contents.size() > kMostBytes) return Error("above 2 GB, the limit of ONNX files");
     OnnxWithoutData without;
     if (leave_data) {

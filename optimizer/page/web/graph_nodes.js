@@ -35,7 +35,7 @@ page.degreesText = function(node) {
           .map(
               (part) =>
                   (part.devices === 1 ? `${part.dim} in ${part.micro_batches} micro-batches` :
-                                        `${part.dim} ÷${part.devices}`));
+                                        `${part.role || part.dim} ÷${part.devices}`));
   if (node.copies > 1) parts.push(`${node.copies} copies`);
   return parts.length > 0 ? parts.join(" · ") : "whole";
 };
