@@ -13,11 +13,11 @@
 namespace isomer {
 namespace {
 
-constexpr double kMostWork = 1 << 22;       // points of iteration spaces
+constexpr double kMostWork = 1 << 24;       // points of iteration spaces
 constexpr double kNoWork = 1 << 12;         // so few that they are not counted
-constexpr int64_t kMostElements = 1 << 18;  // of one tensor
-// Of one tensor that is kept without its repetitions: the causal mask of 4,096 tokens.
-constexpr int64_t kMostRepeated = 1 << 24;
+constexpr int64_t kMostElements = 1 << 22;  // of one tensor: positions of 4 million tokens
+// Of one tensor that is kept without its repetitions: the causal mask of 8,192 tokens.
+constexpr int64_t kMostRepeated = 1 << 26;
 
 // A copy of the state in which the operands of `node` are all there is; nothing where one is not a
 // constant, or is one to be trained.

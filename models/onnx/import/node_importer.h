@@ -31,10 +31,10 @@ struct ImportState {
   std::vector<std::string> notes;
   std::string batch_fixed_by;  // the first node that states the batch that the file fixes
   // What the import may yet compute by itself. A file of a few bytes can ask for any amount.
-  int64_t fold_budget = int64_t{1} << 26;     // elements read and written by FoldNode
+  int64_t fold_budget = int64_t{1} << 27;     // elements read and written by FoldNode
   int64_t literal_budget = int64_t{1} << 26;  // elements of tables in formulas
-  double work_budget = 1 << 23;               // points of iteration spaces of constants
-  double repeated_work_budget = 1 << 28;      // the same, of those that are repeated
+  double work_budget = 1 << 26;               // points of iteration spaces of constants
+  double repeated_work_budget = 1 << 29;      // the same, of those that are repeated
 };
 
 // The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other
