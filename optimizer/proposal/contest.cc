@@ -170,6 +170,9 @@ void Contest::TakePart(Plan plan, const SimulatedStep& now, const Simulation* si
   const Prediction prediction = {now.step_us, now.peak_bytes};
   if (now.tasks > policy_.slow_tasks) slow_us_ = std::min(slow_us_, now.step_us);
   const bool fits = Fits(prediction);
+  if (watch_ != nullptr) {
+    watch_->Count(fits ? now.step_us : std::numeric_limits<double>::infinity());
+  }
   if (fits) {
     Contend(plan, now, origin);
     double& us = us_by_devices_.try_emplace(DevicesUsed(plan), now.step_us).first->second;

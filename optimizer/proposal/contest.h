@@ -25,6 +25,7 @@
 #include "optimizer/simulator/prediction_memo.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
+#include "pcg/support/search_watch.h"
 
 namespace isomer {
 
@@ -60,10 +61,16 @@ class Contest {
   };
 
   // `threads`: that predict plans. `memo`: what other contests predict, too; both outlive this.
-  // `step`: what every plan that takes part does.
+  // `step`: what every plan that takes part does. `watch`: who is told of these plans, or null.
   explicit Contest(const CostModel& cost, int threads = 1, PredictionMemo* memo = nullptr,
-                   const SearchPolicy& policy = {}, Constraints::OfStep step = {})
-      : cost_(cost), policy_(policy), step_(std::move(step)), threads_(threads), memo_(memo) {}
+                   const SearchPolicy& policy = {}, Constraints::OfStep step = {},
+                   SearchWatch* watch = nullptr)
+      : cost_(cost),
+        policy_(policy),
+        step_(std::move(step)),
+        threads_(threads),
+        memo_(memo),
+        watch_(watch) {}
   // Others may wait for what was begun with plans of this one.
   ~Contest();
 
@@ -161,6 +168,7 @@ class Contest {
   const Constraints::OfStep step_;
   const int threads_;
   PredictionMemo* const memo_;
+  SearchWatch* const watch_;
   ProposerLedger ledger_;
   std::deque<Entrant> entrants_;      // where they are stays
   size_t judged_ = 0;                 // of these

@@ -51,7 +51,7 @@ absl::StatusOr<SearchResult> McmcSearch(const Model& model, const SearchOptions&
                                         CostTables* tables) {
   const McmcOptions walk{.seed = options.seed,
                          .max_proposals = options.budget,
-                         .deadline = Deadline::In(options.time_limit_s)};
+                         .deadline = Deadline::In(options.time_limit_s, options.watch)};
   ISOMER_ASSIGN_OR_RETURN(MappedModel start, MapBaseline(kDataParallel, model.graph, tables));
   start.copies_arranged = false;  // Task graphs have the choices that there are.
   if (options.restrictions != nullptr) {

@@ -46,12 +46,13 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
       cost(cost),
       options(options),
       step(options.plan.empty() ? options.constraints.step : Constraints::OfStep()),
-      deadline(Deadline::In(options.search.time_limit_s)),
+      deadline(Deadline::In(options.search.time_limit_s, options.search.watch)),
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost, tables.options()),
       shared(*shared),
-      contest(cost, ThreadsOf(options), &shared->predictions, options.policy, step),
+      contest(cost, ThreadsOf(options), &shared->predictions, options.policy, step,
+              options.search.watch),
       searches(model, options.search, options.policy, restrictions, deadline, &tables),
       arranges_weights(
           ArrangesWeights(model.graph, AnalyzeCompute(model.graph, options.training))) {}

@@ -40,7 +40,7 @@ absl::StatusOr<SearchResult> MapAlgebra(const SearchResult& algebra, const Searc
   SearchOptions mapping_options = options;
   mapping_options.budget = 0;            // of each piece, the mapping of what is there
   mapping_options.cache_folder.clear();  // and of nothing that other searches made of it
-  const Deadline deadline = Deadline::In(options.time_limit_s);
+  const Deadline deadline = Deadline::In(options.time_limit_s, options.watch);
   ISOMER_ASSIGN_OR_RETURN(SearchResult result,
                           HierarchicalSearch(algebra.mapped.graph, mapping_options, tables));
   result.mapped.steps.insert(result.mapped.steps.begin(), algebra.mapped.steps.begin(),

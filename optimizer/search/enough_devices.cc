@@ -40,7 +40,8 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
                                                    const CostModel& cost,
                                                    const OptimizeOptions& options) {
   if (!cost.machine().topology.empty()) return std::nullopt;
-  const Deadline deadline = Deadline::In(options.policy.enough_devices_seconds);
+  const Deadline deadline =
+      Deadline::In(options.policy.enough_devices_seconds, options.search.watch);
   OptimizeOptions probe = options;
   probe.strategy = Strategy::kHierarchical;
   probe.plan.clear();

@@ -341,7 +341,7 @@ absl::StatusOr<SearchResult> HierarchicalSearcher::Search(CostTables* tables,
 absl::StatusOr<SearchResult> HierarchicalSearch(const Graph& graph, const SearchOptions& options,
                                                 CostTables* tables) {
   HierarchicalSearcher searcher(graph, options, tables->rules());
-  return searcher.Search(tables, Deadline::In(options.time_limit_s));
+  return searcher.Search(tables, Deadline::In(options.time_limit_s, options.watch));
 }
 
 }  // namespace isomer

@@ -12,6 +12,7 @@
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/substitution/substitution.h"
+#include "pcg/support/search_watch.h"
 #include "pcg/support/stopping.h"
 
 namespace isomer {
@@ -35,6 +36,7 @@ struct SearchOptions {
   uint64_t seed = 1;                 // for random moves, and the order of steps
   const Restrictions* restrictions = nullptr;  // a user's, or null; must outlive
   double time_limit_s = 0;                     // from the start of the search; 0: none
+  SearchWatch* watch = nullptr;                // of who waits for it, or null; must outlive
 };
 
 struct SearchResult {

@@ -33,8 +33,9 @@ const char* StopReasonName(StopReason reason) {
   return "?";
 }
 
-Deadline Deadline::In(double seconds) {
+Deadline Deadline::In(double seconds, const SearchWatch* watch) {
   Deadline deadline;
+  deadline.watch_ = watch;
   if (seconds > 0) {
     deadline.at_ =
         std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -45,6 +46,7 @@ Deadline Deadline::In(double seconds) {
 
 std::optional<StopReason> Deadline::Reached() const {
   if (interrupted.load(std::memory_order_relaxed)) return StopReason::kInterrupted;
+  if (watch_ != nullptr && watch_->ended()) return StopReason::kInterrupted;
   if (at_.has_value() && std::chrono::steady_clock::now() >= *at_) return StopReason::kTimeLimit;
   return std::nullopt;
 }

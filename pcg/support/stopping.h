@@ -5,6 +5,8 @@
 #include <chrono>
 #include <optional>
 
+#include "pcg/support/search_watch.h"
+
 namespace isomer {
 
 // In order of weight: of several searches that were one, the last that holds of any is told.
@@ -20,8 +22,8 @@ const char* StopReasonName(StopReason reason);
 class Deadline {
  public:
   Deadline() = default;  // never
-  // 0: never.
-  static Deadline In(double seconds);
+  // 0: never, unless who watches the search ends it. `watch` may be null, or outlives this.
+  static Deadline In(double seconds, const SearchWatch* watch = nullptr);
   // Why to stop now, if there is a reason. Reads the clock: once a candidate, not once an edge.
   std::optional<StopReason> Reached() const;
   // Negative when it is over; infinity if there is no limit.
@@ -29,6 +31,7 @@ class Deadline {
 
  private:
   std::optional<std::chrono::steady_clock::time_point> at_;
+  const SearchWatch* watch_ = nullptr;
 };
 
 // From now on the first Ctrl-C ends searches; the second ends the program.
