@@ -71,6 +71,7 @@ optimizer/bound: cost mapping sharding simulator
 optimizer/walk: mapping simulator
 optimizer/proposal: bound canonical cost mapping sharding simulator substitution walk
 optimizer/search: bound canonical cost proposal sharding simulator substitution
+optimizer/request: bound cost machine proposal search sharding substitution walk
 optimizer/report: cost machine search sharding simulator
 optimizer/comparison: cost machine proposal report search simulator
 optimizer/page: cost machine proposal report search sharding simulator
@@ -92,7 +93,7 @@ models/zoo/networks: zoo zoo/blocks
 '
 
 folders=()
-for folder in pcg rules generator verifier optimizer runtime models tests bench; do
+for folder in pcg rules generator verifier optimizer runtime models python tests bench; do
   [[ -d $folder ]] && folders+=("$folder")
 done
 
@@ -128,7 +129,7 @@ BEGIN {
   may["optimizer"] = " pcg rules optimizer "
   may["runtime"] = " pcg runtime "
   may["models"] = " pcg models "
-  modules = " pcg rules generator verifier optimizer runtime models tests bench "
+  modules = " pcg rules generator verifier optimizer runtime models python tests bench "
 }
 function refuse(why) {
   printf "%s:%s: includes %s: %s\n", file, line, included, why

@@ -1,0 +1,71 @@
+#include "models/prepare_model.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "models/full_precision.h"
+#include "models/loss.h"
+#include "models/unfused_attention.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::Status CheckIsSequential(const std::string& spec, const Graph& graph) {
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    for (const TensorType& type : graph.node(i).outputs) {
+      if (!type.IsParallel()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(spec, ": ", graph.Label(NodeId{i}),
+                                                     " is parallel already: ", type.ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool HasWeights(const Graph& graph) {
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    if (graph.node(i).op.kind() == OpKind::kWeight) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status PrepareModel(const std::string& spec, const PrepareOptions& options, Model* model,
+                          std::vector<std::string>* notes) {
+  ISOMER_RETURN_IF_ERROR(CheckIsSequential(spec, model->graph));
+  if (options.training && !HasWeights(model->graph)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec, ": it has no weights to train; --mode=inference"));
+  }
+  if (!options.training && options.loss != "auto") {
+    return absl::InvalidArgumentError("--loss is for --mode=training");
+  }
+  const auto [loss, of] =
+      std::pair<std::string, std::string>(absl::StrSplit(options.loss, absl::MaxSplits(':', 1)));
+  const bool is_guess = loss == "auto" && model->loss.empty() && !absl::StartsWith(spec, "zoo:");
+  const DataType stated = StatedPrecision(*model);
+  if (options.training) ISOMER_RETURN_IF_ERROR(AttachLoss(model, loss, of));
+  if (options.unfused_attention) {
+    ISOMER_ASSIGN_OR_RETURN(const int taken_apart, TakeAttentionApart(model));
+    if (taken_apart == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--attention=unfused: ", model->name, " has no calls of fused attention"));
+    }
+  }
+  if (options.training && stated != DataType::kFloat32) {
+    const absl::string_view name = PrecisionName(stated);
+    notes->push_back(absl::StrCat(spec, ": it is in ", name,
+                                  ", of which training keeps float32; --precision=", name,
+                                  " computes in it"));
+  }
+  if (options.training && is_guess) {
+    notes->push_back(absl::StrCat(spec, ": the loss is ", LossText(*model), " (--loss)"));
+  }
+  if (options.training && options.loss_alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(model));
+  return absl::OkStatus();
+}
+
+}  // namespace isomer

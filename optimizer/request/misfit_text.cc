@@ -1,0 +1,27 @@
+#include "optimizer/request/misfit_text.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "optimizer/search/enough_devices.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+
+absl::StatusOr<std::string> MisfitText(const OptimizeResult& result, const Model& model,
+                                       const RuleIndex& rules, const CostModel& cost,
+                                       const OptimizeOptions& options) {
+  std::optional<int64_t> enough;
+  if (options.plan.empty() && options.constraints.empty() &&
+      result.searches.stop < StopReason::kTimeLimit) {
+    ISOMER_ASSIGN_OR_RETURN(enough, EnoughNodes(model, rules, cost, options));
+  }
+  const Constraints::OfStep& step = options.constraints.step;
+  const std::string of_step = options.plan.empty() && !step.empty()
+                                  ? absl::StrCat("; ", step.source, ": ", step.ToString())
+                                  : "";
+  return absl::StrCat(DoesNotFitText(result, cost.machine(), enough), of_step);
+}
+
+}  // namespace isomer

@@ -1,0 +1,322 @@
+#include "optimizer/request/optimize_request.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "optimizer/bound/exhaustive.h"
+#include "optimizer/proposal/grid_search.h"
+#include "optimizer/proposal/launch_settings.h"
+#include "optimizer/proposal/proposers.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "optimizer/substitution/search_cache.h"
+#include "optimizer/walk/mcmc.h"
+#include "pcg/support/data_path.h"
+#include "pcg/support/file.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
+  if (name == "hierarchical" || name == "enumeration") return Strategy::kHierarchical;
+  if (name == "sequential") return Strategy::kSequential;
+  if (name == "mcmc") return Strategy::kMcmc;
+  if (name == "exhaustive") return Strategy::kExhaustive;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--search=", name,
+                   ": there are hierarchical, enumeration, egraph, algebra, sequential, mcmc and "
+                   "exhaustive"));
+}
+
+absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOptions* options) {
+  const auto precision = ParsePrecision(request.gradient_precision);
+  if (!precision.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gradient_precision: ", precision.status().message()));
+  }
+  if (!options->training)
+    return RefuseOptions(request, {"gradient_precision"}, "is for --mode=training");
+  if (*precision != DataType::kFloat32 && *precision != options->precision) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--gradient_precision=", PrecisionName(*precision),
+        ": float32 is expected, or that of --precision, ", PrecisionName(options->precision)));
+  }
+  options->update.low_precision_sums = *precision != DataType::kFloat32;
+  return absl::OkStatus();
+}
+
+// --pipeline: "4", or "4x2" with chunks.
+absl::Status ParseStages(const std::string& text, GridRequest* grid) {
+  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  if (parts.size() > 2 || !absl::SimpleAtoi(parts[0], &grid->stages) ||
+      (parts.size() == 2 && !absl::SimpleAtoi(parts[1], &grid->chunks))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pipeline=", text, ": a number is expected, or two, as in 4x2"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request,
+                                                  const OptimizeOptions& options) {
+  if (options.plan != kGrid) {
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request,
+                                         {"tensor", "context", "expert", "pipeline",
+                                          "micro_batch_size", "recompute", "sequence_parallel"},
+                                         "is for --plan=grid"));
+    return std::nullopt;
+  }
+  GridRequest grid{.degrees = {.tensor = request.tensor,
+                               .context = request.context,
+                               .expert = request.expert,
+                               .sequence_parallel = request.sequence_parallel},
+                   .micro_batch_size = request.micro_batch_size};
+  if (grid.degrees.tensor == 1) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"sequence_parallel"}, "is for --tensor of 2 or more"));
+  }
+  ISOMER_RETURN_IF_ERROR(ParseStages(request.pipeline, &grid));
+  if (!options.training) {
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"recompute"}, "is for --mode=training"));
+  }
+  const auto recomputation = ParseRecomputeMode(request.recompute);
+  if (!recomputation.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--recompute: ", recomputation.status().message()));
+  }
+  grid.recomputation = *recomputation;
+  return grid;
+}
+
+// That predict plans.
+constexpr int64_t kMostThreads = 1024;
+
+// Of --without: beside a baseline there are the others that it is compared with, and beside a grid
+// those of which one may be better.
+std::vector<std::string> LeftOutBeside(const std::string& plan) {
+  std::vector<std::string> names;
+  for (const Proposer* proposer : AllProposers()) {
+    const std::string name = proposer->name;
+    const bool is_other = proposer->when == Proposer::When::kFirst && name != kGrid && name != plan;
+    if (is_other || (plan == kGrid && name == kGrids.name)) names.push_back(name);
+  }
+  return names;
+}
+
+// --without, of a search or beside the plan that is asked for.
+absl::StatusOr<std::set<std::string>> LeftOutOf(const OptimizeRequest& request,
+                                                const std::string& plan) {
+  std::set<std::string> left_out;
+  for (const std::string& name : request.without) {
+    const absl::StatusOr<const Proposer*> proposer = ParseProposer(name);
+    if (!proposer.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--without: ", proposer.status().message()));
+    }
+    const std::vector<std::string> beside = LeftOutBeside(plan);
+    if (!plan.empty() && absl::c_find(beside, name) == beside.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("--without=", name, ": beside --plan=", plan,
+                                                     " there are ", absl::StrJoin(beside, ", ")));
+    }
+    left_out.insert(name);
+  }
+  return left_out;
+}
+
+}  // namespace
+
+absl::Status RefuseOptions(const OptimizeRequest& request,
+                           std::initializer_list<absl::string_view> options,
+                           absl::string_view why) {
+  for (absl::string_view option : options) {
+    if (request.given.count(std::string(option)) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--", option, " ", why));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SearchPolicy> PolicyOf(const OptimizeRequest& request) {
+  SearchPolicy policy;
+  const absl::Status set = SetThresholds(request.policy, &policy);
+  if (!set.ok()) return absl::InvalidArgumentError(absl::StrCat("--policy: ", set.message()));
+  return policy;
+}
+
+absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
+  OptimizeOptions options;
+  const std::string mode = request.mode;
+  if (mode != "training" && mode != "inference") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mode=", mode, ": there are training and inference"));
+  }
+  const std::string search = request.search;
+  options.search.dynamic_program = search != "enumeration";
+  if (search == "egraph" || search == "algebra") {
+    options.search.engine = search == "egraph" ? Engine::kEGraph : Engine::kBoth;
+  } else {
+    ISOMER_ASSIGN_OR_RETURN(options.strategy, ParseStrategy(search));
+  }
+  if (const std::string constraints = request.constraints; !constraints.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(options.constraints, LoadConstraints(constraints));
+  }
+  options.training = mode == "training";
+  const std::string attention = request.attention;
+  if (attention != "flash" && attention != "unfused") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--attention=", attention, ": there are flash and unfused"));
+  }
+  const auto precision = ParsePrecision(request.precision);
+  if (!precision.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
+  }
+  options.precision = *precision;
+  ISOMER_RETURN_IF_ERROR(SetGradientPrecision(request, &options));
+  if (options.strategy == Strategy::kExhaustive && options.precision != DataType::kFloat32) {
+    return absl::InvalidArgumentError("--search=exhaustive is for --precision=float32");
+  }
+  ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(request.optimizer));
+  options.choose_update_method = request.update == "auto";
+  options.whole_machine = request.whole_machine;
+  options.bound.cuts = request.bound_cuts;
+  constexpr int64_t kUsualNodes = 400;
+  options.bound_nodes = options.bound.cuts > 0 ? std::numeric_limits<int64_t>::max() : kUsualNodes;
+  if (!options.choose_update_method) {
+    ISOMER_ASSIGN_OR_RETURN(options.update.method, ParseUpdateMethod(request.update));
+  }
+  const int64_t bucket_bytes = request.bucket_bytes;
+  options.choose_buckets = bucket_bytes == -1;
+  if (bucket_bytes >= 0) options.update.bucket_bytes = bucket_bytes;
+  if (bucket_bytes < -1) return absl::InvalidArgumentError("--bucket_bytes must be at least -1");
+  const std::string plan = request.plan;
+  std::vector<std::string> plans(std::begin(kBaselines), std::end(kBaselines));
+  plans.push_back(kGrid);
+  if (!plan.empty() && std::find(plans.begin(), plans.end(), plan) == plans.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--plan=", plan, ": there are ", absl::StrJoin(plans, ", ")));
+  }
+  if (plan == kZero3) {
+    if (!options.training) {
+      return absl::InvalidArgumentError("--plan=zero3 is for --mode=training");
+    }
+    if (!options.choose_update_method && options.update.method != UpdateMethod::kShardedWeights) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--plan=zero3 is --update=sharded_weights, not ",
+                       UpdateMethodName(options.update.method)));
+    }
+  }
+  options.AskForBaseline(plan);
+  ISOMER_ASSIGN_OR_RETURN(options.without, LeftOutOf(request, options.plan));
+  ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOf(request));
+  ISOMER_ASSIGN_OR_RETURN(options.grid, GridOf(request, options));
+  options.steps_between_flushes = request.steps_between_flushes;
+  const absl::Status flushes = CheckStepsBetweenFlushes(options.steps_between_flushes);
+  if (!flushes.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--steps_between_flushes: ", flushes.message()));
+  }
+  if (options.steps_between_flushes > 1 && !options.training) {
+    return absl::InvalidArgumentError("--steps_between_flushes is for --mode=training");
+  }
+  options.search.alpha = request.alpha;
+  options.search.seed = request.seed;
+  options.search.budget = request.budget;
+  if (!(options.search.alpha >= 1) || options.search.budget < 0) {
+    return absl::InvalidArgumentError("--alpha must be at least 1 and --budget at least 0");
+  }
+  if (options.search.budget == 0) {
+    options.search.budget = options.strategy == Strategy::kMcmc ? McmcOptions().max_proposals
+                            : options.strategy == Strategy::kExhaustive ? ExhaustiveOptions().budget
+                                                                        : SearchOptions().budget;
+  }
+  options.threads = request.threads;
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--threads=", options.threads, ": there are 1 to ", kMostThreads, ", or 0"));
+  }
+  options.search.time_limit_s = request.time_limit;
+  constexpr double kMostSeconds = 1e9;
+  if (!(options.search.time_limit_s >= 0 && options.search.time_limit_s <= kMostSeconds)) {
+    return absl::InvalidArgumentError(absl::StrCat("--time_limit is 0 to ", kMostSeconds));
+  }
+  options.search.split = request.split;
+  options.search.cache = request.cache;
+  const std::string cache_dir = request.cache_dir;
+  options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
+  return options;
+}
+
+absl::Status AddCompared(const OptimizeRequest& request, const Model& model,
+                         OptimizeOptions* options, std::vector<std::string>* notes) {
+  const std::string path = request.compare;
+  if (path.empty()) return absl::OkStatus();
+  if (!options->plan.empty()) {
+    return RefuseOptions(request, {"compare"},
+                         absl::StrCat("is for a search, and not for --plan=", options->plan));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  ISOMER_ASSIGN_OR_RETURN(const LaunchSettings launch, ParseLaunchSettings(contents, path));
+  const int64_t batch = BatchSize(model.graph);
+  if (launch.global_batch_size.has_value() && *launch.global_batch_size != batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its global batch is ", *launch.global_batch_size, ", the model's ",
+                     batch, " (--batch_size=", *launch.global_batch_size, ")"));
+  }
+  if (launch.precision.has_value() && *launch.precision != options->precision) {
+    const std::string name(PrecisionName(*launch.precision));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": it computes in ", name,
+                                                   ", and --precision is ",
+                                                   PrecisionName(options->precision)));
+  }
+  if (!launch.ignored.empty()) {
+    constexpr size_t kShown = 5;
+    const std::vector<std::string> shown(
+        launch.ignored.begin(), launch.ignored.begin() + std::min(kShown, launch.ignored.size()));
+    notes->push_back(
+        absl::StrCat(path, ": ", launch.ignored.size(), " settings of ", launch.framework,
+                     " that no plan depends on are left out: ", absl::StrJoin(shown, ", "),
+                     launch.ignored.size() > kShown ? ", .." : ""));
+  }
+  options->grid = launch.grid;
+  options->grid_name = path.substr(path.rfind('/') + 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Machine> MachineOf(const MachineRequest& request, absl::string_view search) {
+  const bool one = search == "algebra";
+  ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadMachine(request.machine, one ? 1 : request.nodes,
+                                                       one ? 1 : request.devices_per_node));
+  const double gib = request.device_memory_gib;
+  constexpr double kMostGib = 1e6;
+  if (!(gib >= 0 && gib <= kMostGib)) {
+    return absl::InvalidArgumentError(absl::StrCat("--device_memory_gib is 0 to ", kMostGib));
+  }
+  for (DeviceKind& kind : machine.kinds) {
+    if (gib > 0) kind.memory_bytes = static_cast<int64_t>(gib * (1 << 30));
+  }
+  return machine;
+}
+
+absl::StatusOr<RuleSet> RulesOf(const OptimizeRequest& request) {
+  const std::string path = request.rules;
+  return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
+}
+
+absl::StatusOr<Profile> ProfileOf(const OptimizeRequest& request, const Machine& machine) {
+  Profile profile;
+  const std::string path = request.profile;
+  if (path.empty()) return profile;
+  ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(path));
+  if (const absl::Status serves = CheckProfileServes(profile, machine);
+      !serves.ok() && !request.profile_of_another_device) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", serves.message()));
+  }
+  return profile;
+}
+
+}  // namespace isomer
