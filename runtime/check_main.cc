@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/checking/check_step.h"
+#include "runtime/checking/first_step_check.h"
 #include "runtime/checking/rounding_bounds.h"
 
 namespace isomer {
@@ -98,30 +99,23 @@ void Print(const StepCheck& check) {
 
 }  // namespace
 
-absl::StatusOr<bool> CheckFirstStep(const Plan& plan, const HostValues& weights,
-                                    const HostValues& inputs, Backend* backend, Job* job,
-                                    Json* summary) {
-  ISOMER_ASSIGN_OR_RETURN(const StepChecker checker, StepChecker::Make(plan, weights, inputs));
+absl::StatusOr<bool> CheckAndPrintFirstStep(const Plan& plan, const HostValues& weights,
+                                            const HostValues& inputs, Backend* backend, Job* job,
+                                            Json* summary) {
+  ISOMER_ASSIGN_OR_RETURN(const FirstStepCheck first,
+                          CheckFirstStep(plan, weights, inputs, backend, job));
   Json& json = (*summary)["check"];
-  json["reference"] = checker.reference();
-  bool agrees = true;
-  if (plan.precision != DataType::kFloat32) {
-    ISOMER_ASSIGN_OR_RETURN(const StepCheck exact, CheckInFloat32(checker, plan, weights, inputs,
-                                                                  backend, job->options()));
-    Write(exact, &json["in_float32"]);
-    Print(exact);
-    agrees = exact.comparison.agrees();
+  json["reference"] = first.reference;
+  if (first.in_float32.has_value()) {
+    Write(*first.in_float32, &json["in_float32"]);
+    Print(*first.in_float32);
   }
-  ISOMER_ASSIGN_OR_RETURN(const StepValues actual,
-                          ValuesOfStep(plan.model, job, plan.mode == "training"));
-  ISOMER_ASSIGN_OR_RETURN(const StepCheck check,
-                          checker.Check(actual, RoundingOf(plan.precision, job->schedule())));
-  Write(check, &json);
-  Print(check);
+  Write(first.check, &json);
+  Print(first.check);
   for (const std::string& deviation : DeviationsOf(plan)) {
     absl::PrintF("check: of the first step; the plan's steps are not the model's: %s\n", deviation);
   }
-  return agrees && check.comparison.agrees();
+  return first.agrees();
 }
 
 }  // namespace isomer

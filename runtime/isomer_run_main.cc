@@ -113,8 +113,6 @@ ABSL_FLAG(
 namespace isomer {
 namespace {
 
-constexpr int64_t kMaxDevices = 256;
-
 PlanOptions OptionsOfModel() {
   PlanOptions options;
   options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
@@ -205,10 +203,7 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
         "--communicator=", absl::GetFlag(FLAGS_communicator), ": the plan is for ",
         plan->num_devices, " devices, but there are ", processes->num_ranks(), " processes"));
   }
-  if (processes == nullptr && plan->num_devices > kMaxDevices) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        plan->num_devices, " devices: the in-process communicator runs at most ", kMaxDevices));
-  }
+  if (processes == nullptr) ISOMER_RETURN_IF_ERROR(CheckRunsInThreads(*plan));
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
   }

@@ -83,8 +83,8 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
     if (step == 0 && options_.check) {
-      ISOMER_ASSIGN_OR_RETURN(agrees_,
-                              CheckFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
+      ISOMER_ASSIGN_OR_RETURN(
+          agrees_, CheckAndPrintFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
     if (!epochs) continue;
     const int64_t batches = feeder_.batches_per_epoch();

@@ -32,9 +32,8 @@
 #include "verifier/gradients/gradient.h"
 #include "verifier/lemmas/lemmas_command.h"
 #include "verifier/mutation/command.h"
-#include "verifier/plans/model_match.h"
-#include "verifier/plans/plan_checker.h"
-#include "verifier/plans/plan_fields.h"
+#include "verifier/own_model_main.h"
+#include "verifier/plans/judge_plan.h"
 #include "verifier/proving/judge_rules.h"
 #include "verifier/proving/prover.h"
 
@@ -233,15 +232,6 @@ int64_t PeakRssBytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-absl::StatusOr<ScheduleCheck> ScheduleOfFlag() {
-  const std::string name = absl::GetFlag(FLAGS_schedule);
-  if (name == "classes") return ScheduleCheck::kClasses;
-  if (name == "all") return ScheduleCheck::kAll;
-  if (name == "none") return ScheduleCheck::kNone;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--schedule=", name, ": there are classes, all and none"));
-}
-
 Json SecondsSummary(const CertificateReport& report, double load) {
   Json json;
   json["load"] = load;
@@ -256,24 +246,8 @@ Json SecondsSummary(const CertificateReport& report, double load) {
 // What is said of an accepted plan besides.
 struct Findings {
   std::optional<int> rules_proved;  // with --reprove
-  int outputs_left_out = 0;         // of --model's: the plan gives back the loss alone
-  std::string loss;                 // of --model, in training
+  OwnModelFindings of_model;
 };
-
-// Ok if the model inside of the plan is `own`, in training with the plan's loss of the output `of`.
-absl::Status ExpectTrainedModel(Model own, const std::string& of, const Plan& plan,
-                                Findings* findings) {
-  if (plan.mode == "training") {
-    const std::string kind = own.loss.empty() ? KindOfLoss(plan.model) : "auto";
-    ISOMER_RETURN_IF_ERROR(AttachLoss(&own, kind, of));
-    findings->loss = LossText(own);
-    // --loss_alone of isomer-optimize.
-    const bool alone = plan.model.graph.outputs().size() == 1;
-    findings->outputs_left_out = alone ? static_cast<int>(own.graph.outputs().size()) - 1 : 0;
-    if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
-  }
-  return ExpectSameModel(own, plan.model);
-}
 
 // Ok if the model inside of the plan is that of --model, as isomer-optimize reads it.
 absl::Status ExpectModelOfFlag(const Plan& plan, Findings* findings) {
@@ -286,20 +260,7 @@ absl::Status ExpectModelOfFlag(const Plan& plan, Findings* findings) {
     return absl::InvalidArgumentError("--batch_size and --dim are of --model");
   }
   ISOMER_ASSIGN_OR_RETURN(const Model own, LoadAnyModel(spec, options));
-  absl::Status same;
-  if (plan.mode == "training" && own.loss.empty()) {
-    // Of whichever output.
-    for (const Graph::NamedOutput& output : own.graph.outputs()) {
-      const absl::Status is_this = ExpectTrainedModel(own, output.name, plan, findings);
-      if (is_this.ok()) return is_this;
-      if (same.ok()) same = is_this;
-    }
-  } else {
-    same = ExpectTrainedModel(own, "", plan, findings);
-    if (same.ok()) return same;
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("model: not that of ", spec, ": ", std::string(same.message())));
+  return ExpectOwnModel(own, spec, plan, &findings->of_model);
 }
 
 std::string JoinedDeviations(const Plan& plan) { return absl::StrJoin(DeviationsOf(plan), "; "); }
@@ -347,10 +308,12 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
   for (const std::string& assumption : plan.model.assumptions) {
     std::printf("  assuming that %s\n", assumption.c_str());
   }
-  if (findings.outputs_left_out > 0) {
-    std::printf("  but for %d outputs: it gives back the loss alone\n", findings.outputs_left_out);
+  if (findings.of_model.outputs_left_out > 0) {
+    std::printf("  but for %d outputs: it gives back the loss alone\n",
+                findings.of_model.outputs_left_out);
   }
-  if (!findings.loss.empty()) std::printf("  its loss is %s\n", findings.loss.c_str());
+  if (!findings.of_model.loss.empty())
+    std::printf("  its loss is %s\n", findings.of_model.loss.c_str());
   const std::string deviations = JoinedDeviations(plan);
   if (!deviations.empty()) {
     std::printf("  its steps are not the model's: %s\n", deviations.c_str());
@@ -361,17 +324,13 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
 }
 
 // All that is asked of a plan. An error that is no FailedPrecondition is of what was given besides.
-absl::Status JudgePlan(const Plan& plan, const RuleSet& rules, CertificateReport* report,
-                       Findings* findings) {
+absl::Status JudgePlanOfFlags(const Plan& plan, const RuleSet& rules, CertificateReport* report,
+                              Findings* findings) {
   CertificateOptions options;
-  ISOMER_ASSIGN_OR_RETURN(options.schedule, ScheduleOfFlag());
+  ISOMER_ASSIGN_OR_RETURN(options.schedule, ParseScheduleCheck(absl::GetFlag(FLAGS_schedule)));
   ISOMER_RETURN_IF_ERROR(ExpectModelOfFlag(plan, findings));
-  ISOMER_RETURN_IF_ERROR(CheckPlanFields(plan));
-  ISOMER_RETURN_IF_ERROR(CheckCertificate(plan, rules, options, report));
-  if (!absl::GetFlag(FLAGS_reprove)) return absl::OkStatus();
-  Prover prover;
-  ISOMER_ASSIGN_OR_RETURN(findings->rules_proved, ProveRulesOf(plan, rules, &prover));
-  return absl::OkStatus();
+  const PlanJudgeOptions judge{.certificate = options, .reprove = absl::GetFlag(FLAGS_reprove)};
+  return JudgePlan(plan, rules, judge, report, &findings->rules_proved);
 }
 
 absl::StatusOr<int> VerifyPlan(const std::string& path) {
@@ -381,7 +340,7 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - start;
   CertificateReport report;
   Findings findings;
-  const absl::Status verdict = JudgePlan(plan, rules, &report, &findings);
+  const absl::Status verdict = JudgePlanOfFlags(plan, rules, &report, &findings);
   if (!verdict.ok() && !absl::IsFailedPrecondition(verdict)) return verdict;
   Json summary;
   summary["plan"] = path;
@@ -389,8 +348,8 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   summary["model"] = absl::GetFlag(FLAGS_model);
   summary["deviations"] = Json(DeviationsOf(plan));
   if (findings.rules_proved.has_value()) summary["rules_proved"] = *findings.rules_proved;
-  summary["outputs_left_out"] = findings.outputs_left_out;
-  summary["loss"] = findings.loss;
+  summary["outputs_left_out"] = findings.of_model.outputs_left_out;
+  summary["loss"] = findings.of_model.loss;
   for (const std::string& assumption : plan.model.assumptions) {
     summary["assumptions"].Append(assumption);
   }

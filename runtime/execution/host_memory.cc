@@ -41,6 +41,12 @@ absl::Status CheckFitsHost(const std::string& what, int64_t bytes) {
       absl::StrCat(what, " need ", BytesText(bytes), ", and this computer has ", BytesText(has)));
 }
 
+absl::Status CheckRunsInThreads(const Plan& plan) {
+  if (plan.num_devices <= kMostDeviceThreads) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      plan.num_devices, " devices: the in-process communicator runs at most ", kMostDeviceThreads));
+}
+
 int64_t LeastBytesOfModel(const Plan& plan) {
   const Graph& graph = plan.model.graph;
   const bool training = plan.mode == "training";

@@ -17,6 +17,11 @@ int64_t HostMemoryBytes();
 // has 23.5 GiB".
 absl::Status CheckFitsHost(const std::string& what, int64_t bytes);
 
+// Devices of a job without other processes, each a thread.
+inline constexpr int64_t kMostDeviceThreads = 256;
+// Ok if the devices of the plan are no more than these.
+absl::Status CheckRunsInThreads(const Plan& plan);
+
 // What the devices together hold at least once: weights and, in training, masters and states.
 int64_t LeastBytesOfModel(const Plan& plan);
 

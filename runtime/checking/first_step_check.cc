@@ -1,0 +1,24 @@
+#include "runtime/checking/first_step_check.h"
+
+#include "pcg/support/status_macros.h"
+#include "runtime/checking/rounding_bounds.h"
+
+namespace isomer {
+
+absl::StatusOr<FirstStepCheck> CheckFirstStep(const Plan& plan, const HostValues& weights,
+                                              const HostValues& inputs, Backend* backend,
+                                              Job* job) {
+  ISOMER_ASSIGN_OR_RETURN(const StepChecker checker, StepChecker::Make(plan, weights, inputs));
+  FirstStepCheck first{.reference = checker.reference()};
+  if (plan.precision != DataType::kFloat32) {
+    ISOMER_ASSIGN_OR_RETURN(
+        first.in_float32, CheckInFloat32(checker, plan, weights, inputs, backend, job->options()));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const StepValues actual,
+                          ValuesOfStep(plan.model, job, plan.mode == "training"));
+  ISOMER_ASSIGN_OR_RETURN(first.check,
+                          checker.Check(actual, RoundingOf(plan.precision, job->schedule())));
+  return first;
+}
+
+}  // namespace isomer

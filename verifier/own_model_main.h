@@ -1,0 +1,26 @@
+// Whether a plan is of the model that a user has, which the plan may have given a loss: joins
+// models with the verifier, for mains.
+#ifndef ISOMER_VERIFIER_OWN_MODEL_MAIN_H_
+#define ISOMER_VERIFIER_OWN_MODEL_MAIN_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "pcg/ir/plan.h"
+
+namespace isomer {
+
+struct OwnModelFindings {
+  int outputs_left_out = 0;  // the plan gives back the loss alone
+  std::string loss;          // that the plan has of the model, in training
+};
+
+// Ok if the model inside of the plan is `own`, as LoadAnyModel reads it, in training with the
+// plan's loss of whichever output. FailedPrecondition names `spec`, where it is from, and the first
+// difference.
+absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Plan& plan,
+                            OwnModelFindings* findings);
+
+}  // namespace isomer
+
+#endif  // ISOMER_VERIFIER_OWN_MODEL_MAIN_H_
