@@ -4,10 +4,24 @@
 #include <system_error>
 
 namespace isomer {
+namespace {
+
+std::string& DataFolder() {
+  static auto* const folder = new std::string;
+  return *folder;
+}
+
+}  // namespace
+
+void SetDataFolder(absl::string_view folder) { DataFolder() = std::string(folder); }
 
 std::string DataPath(absl::string_view relative) {
   const std::filesystem::path name(std::string{relative});
   std::error_code error;
+  if (!DataFolder().empty()) {
+    const std::filesystem::path set = std::filesystem::path(DataFolder()) / name;
+    if (std::filesystem::exists(set, error)) return set.string();
+  }
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) {
     const auto installed = program.parent_path().parent_path() / "share" / "isomer" / name;
