@@ -16,6 +16,7 @@
 #include "optimizer/comparison/plan_summary.h"
 #include "optimizer/comparison/turning_point.h"
 #include "optimizer/comparison/why.h"
+#include "optimizer/export_main.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/page/report_page.h"
 #include "optimizer/proposal/proposers.h"
@@ -397,10 +398,12 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
 }  // namespace isomer
 
 int main(int argc, char** argv) {
+  if (isomer::IsExport(argc, argv)) return isomer::ExportMain(argc, argv);
   return isomer::RunProgram(
       {.name = "isomer-optimize",
        .purpose = "Finds the fastest equal plan to run a model on a cluster.",
-       .usage = "MODEL --machine=PRESET|FILE --out=FILE | diff PLAN PLAN --machine=PRESET|FILE",
+       .usage = "MODEL --machine=PRESET|FILE --out=FILE | diff PLAN PLAN --machine=PRESET|FILE | "
+                "export PLAN --to=FRAMEWORK --out=FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
                   "--devices_per_node=4 --out=bert.plan",
        .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"}},

@@ -83,6 +83,7 @@ runtime/execution: communication cpu cuda device
 runtime/checking: cpu device execution
 runtime/profiler: communication cpu device execution
 models/support:
+models/frameworks:
 models/onnx:
 models/onnx/graph: onnx
 models/onnx/import: onnx onnx/graph support

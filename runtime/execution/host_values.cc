@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/evaluation/leaf_draws.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/device/elements.h"
-#include "runtime/execution/leaf_draws.h"
 #include "runtime/execution/leaf_values.h"
 
 namespace isomer {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/evaluation/leaf_draws.h"
 #include "runtime/device/elements.h"
-#include "runtime/execution/leaf_draws.h"
 
 namespace isomer {
 namespace {

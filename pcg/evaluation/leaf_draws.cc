@@ -1,4 +1,4 @@
-#include "runtime/execution/leaf_draws.h"
+#include "pcg/evaluation/leaf_draws.h"
 
 #include <algorithm>
 #include <cmath>

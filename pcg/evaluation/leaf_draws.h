@@ -1,6 +1,6 @@
 // What is drawn for leaves that nobody gives values to.
-#ifndef ISOMER_RUNTIME_EXECUTION_LEAF_DRAWS_H_
-#define ISOMER_RUNTIME_EXECUTION_LEAF_DRAWS_H_
+#ifndef ISOMER_PCG_EVALUATION_LEAF_DRAWS_H_
+#define ISOMER_PCG_EVALUATION_LEAF_DRAWS_H_
 
 #include <cstdint>
 #include <string>
@@ -44,4 +44,4 @@ double Deviation(const LeafRole& role, const std::vector<int64_t>& shape);
 
 }  // namespace isomer
 
-#endif  // ISOMER_RUNTIME_EXECUTION_LEAF_DRAWS_H_
+#endif  // ISOMER_PCG_EVALUATION_LEAF_DRAWS_H_

@@ -1,0 +1,1 @@
+# What every export to JAX has in it.

@@ -1,0 +1,13 @@
+// The subcommand `isomer-optimize export`.
+#ifndef ISOMER_OPTIMIZER_EXPORT_MAIN_H_
+#define ISOMER_OPTIMIZER_EXPORT_MAIN_H_
+
+namespace isomer {
+
+// Whether a command line is of the subcommand, and what it does with it: the exit code.
+bool IsExport(int argc, const char* const* argv);
+int ExportMain(int argc, const char* const* argv);
+
+}  // namespace isomer
+
+#endif  // ISOMER_OPTIMIZER_EXPORT_MAIN_H_
