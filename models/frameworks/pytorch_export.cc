@@ -552,7 +552,6 @@ class PytorchWriter {
                     "from torch.distributed.device_mesh import init_device_mesh\n",
                     "from torch.distributed.pipelining import (\n    PipelineStage,\n",
                     "    Schedule1F1B,\n    ScheduleInterleaved1F1B,\n)\n",
-                    "from torch.distributed.pipelining.microbatch import TensorChunkSpec\n",
                     "from torch.distributed.tensor import DTensor, Partial, Replicate, Shard\n\n");
     const Mesh& mesh = program_.stage_digit >= 0 ? program_.devices : program_.mesh;
     std::vector<std::string> names;

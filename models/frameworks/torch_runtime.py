@@ -135,8 +135,9 @@ class Part(nn.Module):
         """The present micro-batch's part of what is the same in all of them."""
         return x.chunk(MICRO_BATCHES, dim)[self.calls % MICRO_BATCHES]
 
-    def __call__(self, *args, **kwargs):
-        result = super().__call__(*args, **kwargs)
+    def __call__(self, *entering):
+        """The next micro-batch of self.inputs, with what comes from the chunk before."""
+        result = super().__call__(*entering, **cut(self.inputs, self.calls % MICRO_BATCHES))
         self.calls += 1
         return result
 
@@ -196,6 +197,10 @@ class Runner:
         self.devices = init_device_mesh(device_type, MESH, mesh_dim_names=MESH_NAMES)
         inner = tuple(name for name in MESH_NAMES if name != "stage")
         self.mesh = self.devices[inner] if STAGES > 1 else self.devices
+        # Moves along neighbouring digits are one collective of a flat mesh.
+        for first in range(len(inner)):
+            for last in range(first + 2, len(inner) + 1):
+                self.mesh[inner[first:last]]._flatten("_".join(inner[first:last]))
         if STAGES > 1:
             self.group = self.devices.get_group("stage")
             here = range(self.devices.get_local_rank("stage"), len(PARTS), STAGES)
@@ -208,7 +213,10 @@ class Runner:
         stages = []
         for chunk, part in self.parts.items():
             entering, leaving = (
-                tuple(torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in BORDERS[i])
+                tuple(
+                    torch.empty(shape, dtype=dtype, device="meta", requires_grad=LOSS is not None)
+                    for shape, dtype in BORDERS[i]
+                )
                 for i in (chunk, chunk + 1)
             )
             stages.append(
@@ -229,9 +237,6 @@ class Runner:
             MICRO_BATCHES,
             loss_fn=lambda output, target: output.sum(),
             scale_grads=False,
-            kwargs_chunk_spec={
-                name: TensorChunkSpec(of.micro_batch_dim) for name, of in INPUTS.items()
-            },
         )
 
     def named_parameters(self):
@@ -245,20 +250,20 @@ class Runner:
     def step(self, inputs):
         """One step of all micro-batches: outputs, and in training gradients, complete, in .grad.
         Of a pipeline, only the devices of the last stage have outputs; others get None."""
+        for part in self.parts.values():
+            part.inputs, part.outputs, part.calls = inputs, [], 0
         if self.schedule is None:
-            outputs = []
-            for i in range(MICRO_BATCHES):
-                of_part = self.parts[0](**cut(inputs, i))
+            for _ in range(MICRO_BATCHES):
+                outputs = self.parts[0]()
                 if LOSS is not None:
-                    of_part[LOSS].backward()
-                outputs.append({name: x.detach() for name, x in of_part.items()})
-            return merge(outputs)
+                    outputs[LOSS].backward()
+                self.parts[0].outputs.append({name: x.detach() for name, x in outputs.items()})
+            return merge(self.parts[0].outputs)
         last = self.parts.get(len(PARTS) - 1)
         if last is None:
-            self.schedule.step(**inputs)
+            self.schedule.step()
             return None
-        last.outputs = []
-        self.schedule.step(**inputs, target=torch.zeros(MICRO_BATCHES))
+        self.schedule.step(target=torch.zeros(MICRO_BATCHES))
         return merge(last.outputs)
 
 
