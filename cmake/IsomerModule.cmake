@@ -141,10 +141,11 @@ function(isomer_program name)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} isomer_version_facts)
   isomer_reuse_headers(${name} isomer_pcg)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   add_dependencies(programs ${name})
+  set_property(GLOBAL APPEND PROPERTY ISOMER_PROGRAMS ${name})
 endfunction()
 
 # Tests take longer to compile than to run: in a release they are optimised less than the modules

@@ -141,28 +141,63 @@ absl::StatusOr<int> RunShow(const std::vector<std::string>& arguments) {
   return ShowCommand(arguments, options, LemmaText);
 }
 
-// What the first argument asks for; `run` is given the arguments after it.
+// What the first argument asks for; `run` is given the arguments after it. Without one it is the
+// first of them.
 struct Command {
-  absl::string_view name;
+  ProgramCommand said;
   absl::StatusOr<int> (*run)(const std::vector<std::string>& arguments);
 };
-constexpr Command kCommands[] = {
-    {"generate", RunGenerateCommand},
-    {"check", RunCheckCommand},
-    {"stats", RunStats},
-    {"show", RunShow},
-    {"diff", DiffCommand},
-};
+const std::vector<Command>& Commands() {
+  static const auto* const commands = new std::vector<Command>{
+      {{"generate",
+        "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]",
+        "Finds rules, proves them and writes those that are proved. May be left out.",
+        {"ops", "max_ops", "composition_steps", "out", "work_dir", "jobs", "seed"}},
+       RunGenerateCommand},
+      {{"check",
+        "FILE [--instances=N] [--ids=LIST] [--sample=N]",
+        "Evaluates both sides of rules, and their gradients, on random instances.",
+        {"instances", "ids", "sample", "seed", "jobs"}},
+       RunCheckCommand},
+      {{"stats", "FILE [--markdown=FILE]", "Counts the rules of a file.", {"markdown"}}, RunStats},
+      {{"show",
+        "FILE --id=ID [--svg=FILE] [--dot=FILE]",
+        "One rule: its equation, drawing, conditions, numbers.",
+        {"id", "dot", "svg"}},
+       RunShow},
+      {{"diff", "FILE FILE", "What one file has and the other has not.", {}}, DiffCommand},
+  };
+  return *commands;
+}
 
-absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return RunGenerateCommand({});
+absl::StatusOr<int> Run(std::vector<std::string> arguments) {
+  if (arguments.empty()) arguments = {"generate"};
   std::vector<absl::string_view> names;
-  for (const Command& command : kCommands) {
-    if (arguments[0] == command.name) return command.run({arguments.begin() + 1, arguments.end()});
-    names.push_back(command.name);
+  for (const Command& command : Commands()) {
+    names.push_back(command.said.name);
+    if (arguments[0] != command.said.name) continue;
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
+        command.said.flags, absl::StrCat("is not of '", command.said.name, "' (see --help)")));
+    return command.run({arguments.begin() + 1, arguments.end()});
   }
   return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0],
                                                  "'; commands: ", absl::StrJoin(names, ", ")));
+}
+
+std::vector<ProgramCommand> CommandsSaid() {
+  std::vector<ProgramCommand> said;
+  for (const Command& command : Commands()) said.push_back(command.said);
+  return said;
+}
+
+CompletionWords Words() {
+  CompletionWords words;
+  words.of_flags["ops"] = {"all"};
+  for (OpKind kind : kAllOpKinds) {
+    if (!IsLeaf(kind)) words.of_flags["ops"].emplace_back(OpName(kind));
+  }
+  words.of_flags["max_ops"] = {"1", "2", "3", "4"};
+  return words;
 }
 
 }  // namespace
@@ -173,11 +208,13 @@ int main(int argc, char** argv) {
       {.name = "isomer-generate",
        .purpose = "Finds small parallel computation graphs that are equal, proves that they are, "
                   "and writes them as rules.",
-       .usage =
-           "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N] | stats FILE "
-           "[--markdown=FILE] | show FILE --id=ID [--svg=FILE] [--dot=FILE] | diff FILE FILE | "
-           "check FILE [--instances=N] [--ids=LIST] [--sample=N]",
+       .usage = "",
        .example = "isomer-generate --ops=matmul,add,concat,split --max_ops=3 --out=small.rules",
-       .outputs = {"out", "markdown", "dot", "svg"}},
+       .outputs = {"out", "markdown", "dot", "svg"},
+       .commands = isomer::CommandsSaid(),
+       .version = isomer::BuiltVersions(),
+       .more_examples = {"isomer-generate check small.rules --instances=100",
+                         "isomer-generate show small.rules --id=r1822be2 --svg=rule.svg"},
+       .words = isomer::Words},
       argc, argv, isomer::Run);
 }

@@ -12,6 +12,7 @@
 #include "models/onnx/export/onnx_export.h"
 #include "models/prepare_model.h"
 #include "models/zoo/listing.h"
+#include "models/zoo/zoo.h"
 #include "optimizer/comparison/plan_difference.h"
 #include "optimizer/comparison/plan_summary.h"
 #include "optimizer/comparison/turning_point.h"
@@ -32,7 +33,9 @@
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
+#include "pcg/support/messages.h"
 #include "pcg/support/program.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/certificate/equal_sides.h"
 
@@ -96,7 +99,7 @@ OptimizeRequest RequestOfFlags() {
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& note : notes) PrintNote(note);
 }
 
 // `notes` receives what the user should see.
@@ -120,6 +123,7 @@ absl::StatusOr<int> ListUnsupported(const std::string& spec) {
 // `request`: what of the model is to be planned.
 absl::StatusOr<Model> ModelOfFlags(const std::string& spec, const OptimizeRequest& request) {
   std::vector<std::string> notes;
+  Progress progress("read the model", 0);
   ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(spec, LoadOptionsOfFlags(&notes)));
   PrintNotes(std::exchange(notes, {}));
   ISOMER_RETURN_IF_ERROR(PrepareModel(spec,
@@ -141,11 +145,13 @@ absl::Status WriteReportPage(const OptimizeResult& result, const Report& report,
                              const RuleSet& rules, const CostModel& cost) {
   const std::string page = absl::GetFlag(FLAGS_report);
   if (page.empty()) return absl::OkStatus();
+  Progress progress("report", 0);
   ISOMER_ASSIGN_OR_RETURN(const Json data, PageJson(result, report, rules, cost));
   return WriteFileAtomically(page, PageWith(data, result.plan.model.name, report.text));
 }
 
 absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
+  Progress progress("write", 0);
   if (result.fits && !absl::GetFlag(FLAGS_out).empty()) {
     ISOMER_RETURN_IF_ERROR(SavePlan(absl::GetFlag(FLAGS_out), result.plan));
   }
@@ -300,6 +306,15 @@ absl::StatusOr<int> Price(const std::string& path) {
   return kExitNo;
 }
 
+absl::StatusOr<OptimizeResult> OptimizeAndTell(const Model& model, const RuleIndex& rules,
+                                               const CostModel& cost,
+                                               const OptimizeOptions& options) {
+  Progress progress("plan", 0);
+  progress.CountIn("plans");
+  if (options.search.time_limit_s > 0) progress.LimitTo(options.search.time_limit_s);
+  return Optimize(model, rules, cost, options);
+}
+
 // What makes no plan.
 bool OnlyLists() {
   return absl::GetFlag(FLAGS_list_models) || absl::GetFlag(FLAGS_describe) ||
@@ -371,12 +386,13 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
       return EqualSides(source, target, &lemmas, numbers).ok();
     };
   }
-  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, Optimize(model, index, cost, options));
+  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result,
+                          OptimizeAndTell(model, index, cost, options));
   if (const std::string& note = result.searches.cache_note; !note.empty()) {
-    std::fprintf(stderr, "%s\n", note.c_str());
+    PrintNote(note);
   }
   if (!result.misfit.empty()) {
-    std::fprintf(stderr, "note: %s\n", result.misfit.c_str());
+    PrintNote(result.misfit);
   }
   ISOMER_ASSIGN_OR_RETURN(Report report,
                           ReportOf(result, rules, cost, absl::GetFlag(FLAGS_verbose)));
@@ -389,9 +405,35 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(WriteReportPage(result, report, rules, cost));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
   if (result.fits) return kExitDone;
+  Progress progress("how many nodes are enough", 0);
   ISOMER_ASSIGN_OR_RETURN(const std::string line, MisfitText(result, model, index, cost, options));
   std::fprintf(stderr, "%s\n", line.c_str());
   return kExitNo;
+}
+
+CompletionWords Words() {
+  std::vector<std::string> plans(std::begin(kBaselines), std::end(kBaselines));
+  plans.push_back(kGrid);
+  std::vector<std::string> proposers, machines = MachinePresets();
+  for (const Proposer* proposer : AllProposers()) proposers.emplace_back(proposer->name);
+  machines.push_back("FILE");
+  return {.of_flags = {{"attention", {"flash", "unfused"}},
+                       {"gradient_precision", {"float32", "bfloat16", "float16"}},
+                       {"loss", {"auto", "cross_entropy", "mse", "none"}},
+                       {"machine", machines},
+                       {"mode", {"training", "inference"}},
+                       {"optimizer", {"sgd", "momentum", "adam"}},
+                       {"plan", plans},
+                       {"precision", {"float32", "bfloat16", "float16"}},
+                       {"recompute", {"none", "selective", "full"}},
+                       {"search",
+                        {"hierarchical", "enumeration", "egraph", "algebra", "sequential", "mcmc",
+                         "exhaustive"}},
+                       {"update",
+                        {"auto", "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
+                         "owner"}},
+                       {"without", proposers}},
+          .arguments = ZooWords()};
 }
 
 }  // namespace
@@ -406,6 +448,11 @@ int main(int argc, char** argv) {
                 "export PLAN --to=FRAMEWORK --out=FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
                   "--devices_per_node=4 --out=bert.plan",
-       .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"}},
+       .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"},
+       .version = isomer::BuiltVersions(),
+       .more_examples = {"isomer-optimize --machine=k80_cluster --describe",
+                         "isomer-optimize zoo:bert_large --machine=dgx_h100 --nodes=2 "
+                         "--out=large.plan --report=large.html"},
+       .words = isomer::Words},
       argc, argv, isomer::Run);
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "models/load_plan.h"
 #include "models/loss.h"
+#include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/precision.h"
 #include "pcg/profile/profile.h"
@@ -232,6 +233,15 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   return Measure(arguments, devices, nullptr);
 }
 
+CompletionWords Words() {
+  return {.of_flags = {{"backend", {"cpu", "cuda"}},
+                       {"cache", {"step", "cold", "hot"}},
+                       {"communicator", {"threads", "mpi", "tcp"}},
+                       {"mode", {"training", "inference"}},
+                       {"precision", {"float32", "bfloat16", "float16"}}},
+          .arguments = ZooWords()};
+}
+
 }  // namespace
 }  // namespace isomer
 
@@ -242,6 +252,11 @@ int main(int argc, char** argv) {
        .usage = "MODEL|PLAN.. --out=FILE [--devices=2] [--communicator=mpi] | --show=FILE",
        .example = "isomer-profile models/data/bert_tiny.onnx --devices=2 --out=cpu.profile",
        .outputs = {"out"},
-       .one_process_writes = true},
+       .one_process_writes = true,
+       .version = isomer::BuiltVersions(),
+       .more_examples = {"isomer-profile --show=cpu.profile",
+                         "mpirun -n 2 isomer-profile bert.plan --communicator=mpi "
+                         "--out=cpu.profile\n# as root: mpirun --allow-run-as-root -n 2 ..."},
+       .words = isomer::Words},
       argc, argv, isomer::Run);
 }

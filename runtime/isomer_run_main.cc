@@ -22,12 +22,14 @@
 #include "models/load_plan.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
+#include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
+#include "pcg/support/messages.h"
 #include "pcg/support/program.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -182,10 +184,9 @@ absl::Status SetLossScale(const Plan& plan, const Schedule& schedule, bool speak
   if (options->finds_loss_scale) {
     options->loss_scale = DynamicLossScale::kFirst;
   } else if (speaks) {
-    std::fprintf(stderr,
-                 "note: the loss scale stays %g, as the plan updates weights before all gradients "
-                 "are known\n",
-                 schedule.options.seed);
+    PrintNote(absl::StrFormat(
+        "the loss scale stays %g, as the plan updates weights before all gradients are known",
+        schedule.options.seed));
   }
   return absl::OkStatus();
 }
@@ -338,7 +339,7 @@ absl::StatusOr<int> ListUnsupported(const std::string& spec) {
   options.dims = absl::GetFlag(FLAGS_dim);
   options.notes = &notes;
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ListUnsupportedOf(spec, options));
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& note : notes) PrintNote(note);
   for (const std::string& line : lines) absl::PrintF("%s\n", line);
   return lines.empty() ? kExitDone : kExitNo;
 }
@@ -412,9 +413,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   const bool is_one_for_all =
       !operations.shares_host_memory() && operations.reaches_other_devices();
   if (processes == nullptr && plan.num_devices > 1 && is_one_for_all) {
-    std::fprintf(stderr,
-                 "note: one GPU is all %d devices: what it computes counts, not its times\n",
-                 static_cast<int>(plan.num_devices));
+    PrintNote(absl::StrCat("one GPU is all ", plan.num_devices,
+                           " devices: what it computes counts, not its times"));
   }
   if (absl::GetFlag(FLAGS_print_schedule)) {
     std::fputs(lowered.schedule.ToString(graph).c_str(), stdout);
@@ -528,6 +528,16 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
       absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
 }
 
+CompletionWords Words() {
+  return {.of_flags = {{"backend", {"cpu", "cuda"}},
+                       {"communicator", {"threads", "mpi", "tcp"}},
+                       {"execution", {"inline", "threaded", "adversarial"}},
+                       {"mode", {"training", "inference"}},
+                       {"optimizer", {"sgd", "momentum", "adam"}},
+                       {"precision", {"float32", "bfloat16", "float16"}}},
+          .arguments = ZooWords()};
+}
+
 }  // namespace
 }  // namespace isomer
 
@@ -541,6 +551,17 @@ int main(int argc, char** argv) {
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
                   "--epochs=20 --learning_rate=0.1",
        .outputs = {"out", "trace"},
-       .one_process_writes = true},
+       .one_process_writes = true,
+       .version = isomer::BuiltVersions(),
+       .more_examples = {"mpirun -n 4 isomer-run bert.plan --communicator=mpi --check\n"
+                         "# as root: mpirun --allow-run-as-root -n 4 ...",
+                         "torchrun --no-python --nproc_per_node=4 isomer-run bert.plan "
+                         "--communicator=tcp"},
+       .environment = {{"RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT",
+                        "which process it is with --communicator=tcp, as torchrun sets them; under "
+                        "srun SLURM_PROCID and its like"},
+                       {"ISOMER_PORT", "the port at which processes meet"},
+                       {"CUDA_HOME", "where CUDA's libraries are, for --backend=cuda"}},
+       .words = isomer::Words},
       argc, argv, isomer::Run);
 }

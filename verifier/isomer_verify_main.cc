@@ -23,7 +23,9 @@
 #include "pcg/ir/plan.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/json.h"
+#include "pcg/support/messages.h"
 #include "pcg/support/program.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "rules/language/rule.h"
 #include "verifier/audit/audit.h"
@@ -114,7 +116,7 @@ absl::StatusOr<std::unique_ptr<ProofCache>> CacheOfFlags() {
   const std::string place = path.empty() ? ProofCache::DefaultPath() : path;
   if (place.empty()) return nullptr;
   auto cache = std::make_unique<ProofCache>(place);
-  if (!cache->note().empty()) std::fprintf(stderr, "%s\n", cache->note().c_str());
+  if (!cache->note().empty()) PrintNote(cache->note());
   return cache;
 }
 
@@ -190,8 +192,7 @@ absl::StatusOr<int> VerifyRules(const std::string& path) {
   if (!judged.cache_status.ok()) {
     // Asked for, it must be there; else it only would have saved time.
     if (!absl::GetFlag(FLAGS_cache).empty()) return judged.cache_status;
-    std::fprintf(stderr, "no verdicts are kept: %s\n",
-                 std::string(judged.cache_status.message()).c_str());
+    PrintNote(absl::StrCat("no verdicts are kept: ", judged.cache_status.message()));
   }
   std::map<ProofRecord::Verdict, int> counts;
   Json summary;
@@ -328,7 +329,9 @@ absl::Status JudgePlanOfFlags(const Plan& plan, const RuleSet& rules, Certificat
                               Findings* findings) {
   CertificateOptions options;
   ISOMER_ASSIGN_OR_RETURN(options.schedule, ParseScheduleCheck(absl::GetFlag(FLAGS_schedule)));
+  Progress progress("verify the plan", 0);
   ISOMER_RETURN_IF_ERROR(ExpectModelOfFlag(plan, findings));
+  progress.Say(absl::StrCat(plan.steps.size(), " steps, types, views and schedule"));
   const PlanJudgeOptions judge{.certificate = options, .reprove = absl::GetFlag(FLAGS_reprove)};
   return JudgePlan(plan, rules, judge, report, &findings->rules_proved);
 }
@@ -393,6 +396,15 @@ absl::StatusOr<int> Audit(const std::string& path, ForeignFormat format) {
   return NothingIsFalse(results) ? kExitDone : kExitNo;
 }
 
+absl::StatusOr<int> AuditTaso(const std::string& path) { return Audit(path, ForeignFormat::kTaso); }
+absl::StatusOr<int> AuditUnity(const std::string& path) {
+  return Audit(path, ForeignFormat::kUnity);
+}
+
+absl::StatusOr<int> Mutate(const std::string& path) {
+  return RunMutateCommand(path.empty() ? DataPath("rules/default.rules") : path, Jobs());
+}
+
 absl::StatusOr<int> Lemmas(const std::string& path) {
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules,
                           LoadRules(path.empty() ? DataPath("rules/default.rules") : path));
@@ -403,40 +415,82 @@ absl::StatusOr<int> Lemmas(const std::string& path) {
   return LemmasCommand(rules, options);
 }
 
-absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
-  const std::string command = arguments.empty() ? "" : arguments[0];
-  const std::string why = absl::StrCat("is not of '", command, "' (see --help)");
-  if (command == "lemmas" && arguments.size() <= 2) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"jobs", "exhaustive", "markdown"}, why));
-    return Lemmas(arguments.size() == 2 ? arguments[1] : "");
-  }
-  if (arguments.size() == 2 && command == "rules") {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlagsBut({"jobs", "cache", "no_cache", "gradients", "counterexample_dir"}, why));
-    return VerifyRules(arguments[1]);
-  }
-  if (arguments.size() == 2 && command == "plan") {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlagsBut({"model", "batch_size", "dim", "rules", "reprove", "schedule"}, why));
-    return VerifyPlan(arguments[1]);
-  }
-  if (arguments.size() == 2 && (command == "taso" || command == "unity")) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlagsBut({"jobs", "max_steps", "rules", "counterexample_dir"}, why));
-    return Audit(arguments[1], command == "taso" ? ForeignFormat::kTaso : ForeignFormat::kUnity);
-  }
-  if (command == "mutate" && arguments.size() <= 2) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"jobs", "rule_mutants", "mutants", "mutation_seed",
-                                           "list_equal", "mutation_table", "record_answers"},
-                                          why));
-    return RunMutateCommand(arguments.size() == 2 ? arguments[1] : DataPath("rules/default.rules"),
-                            Jobs());
-  }
-  return absl::InvalidArgumentError(
-      "expected 'rules FILE', 'plan FILE', 'lemmas [FILE]', 'taso FILE', 'unity FILE' or "
-      "'mutate [FILE]' (see "
-      "--help)");
+// What the first argument asks for; `run` is given the file, "" for none.
+struct Command {
+  ProgramCommand said;
+  bool has_shipped_file;  // the argument may be left out
+  absl::StatusOr<int> (*run)(const std::string& path);
+};
+const std::vector<Command>& Commands() {
+  static const auto* const commands = new std::vector<Command>{
+      {{"rules",
+        "FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients]",
+        "Proves every rule of a file.",
+        {"jobs", "cache", "no_cache", "gradients", "counterexample_dir"}},
+       false,
+       VerifyRules},
+      {{"plan",
+        "FILE [--model=MODEL [--batch_size=N] [--dim NAME=N]] [--rules=FILE] [--reprove] "
+        "[--schedule=classes|all|none]",
+        "Checks that a plan is equal to its model: steps, types, views and schedule.",
+        {"model", "batch_size", "dim", "rules", "reprove", "schedule"}},
+       false,
+       VerifyPlan},
+      {{"lemmas",
+        "[FILE] [--exhaustive] [--markdown=FILE]",
+        "Proves the premises that the rules of a file rest on.",
+        {"jobs", "exhaustive", "markdown"}},
+       true,
+       Lemmas},
+      {{"taso",
+        "FILE.pb [--max_steps=N] [--rules=FILE]",
+        "Audits the rules that TASO published.",
+        {"jobs", "max_steps", "rules", "counterexample_dir"}},
+       false,
+       AuditTaso},
+      {{"unity",
+        "FILE.json [--max_steps=N] [--rules=FILE]",
+        "Audits the rules that Unity published.",
+        {"jobs", "max_steps", "rules", "counterexample_dir"}},
+       false,
+       AuditUnity},
+      {{"mutate",
+        "[FILE] [--list_equal]",
+        "Changes declarations, rules, plans and schedules, and sees that what is false is refused.",
+        {"jobs", "rule_mutants", "mutants", "mutation_seed", "list_equal", "mutation_table",
+         "record_answers"}},
+       true,
+       Mutate},
+  };
+  return *commands;
 }
+
+absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
+  std::vector<std::string> expected;
+  for (const Command& command : Commands()) {
+    const absl::string_view name = command.said.name;
+    const absl::string_view file = command.said.usage.substr(0, command.said.usage.find(' '));
+    expected.push_back(absl::StrCat("'", name, " ", file, "'"));
+    const bool is_asked_for = !arguments.empty() && arguments[0] == name;
+    const size_t fewest = command.has_shipped_file ? 1 : 2;
+    if (!is_asked_for || arguments.size() < fewest || arguments.size() > 2) continue;
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlagsBut(command.said.flags, absl::StrCat("is not of '", name, "' (see --help)")));
+    return command.run(arguments.size() == 2 ? arguments[1] : "");
+  }
+  const std::string last = expected.back();
+  expected.pop_back();
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected ", absl::StrJoin(expected, ", "), " or ", last, " (see --help)"));
+}
+
+std::vector<ProgramCommand> CommandsSaid() {
+  std::vector<ProgramCommand> said;
+  for (const Command& command : Commands()) said.push_back(command.said);
+  return said;
+}
+
+CompletionWords Words() { return {.of_flags = {{"schedule", {"classes", "all", "none"}}}}; }
 
 }  // namespace
 }  // namespace isomer
@@ -446,14 +500,13 @@ int main(int argc, char** argv) {
       {.name = "isomer-verify",
        .purpose = "Proves the rules of a file, checks that a plan is equal to its model, or audits "
                   "the rules that TASO or Unity published.",
-       .usage =
-           "rules FILE [--jobs=N] [--cache=FILE | --no_cache] [--gradients] |\n"
-           "         plan FILE [--model=MODEL [--batch_size=N] [--dim NAME=N]] [--rules=FILE]\n"
-           "              [--reprove] [--schedule=classes|all|none] |\n"
-           "         lemmas [FILE] [--exhaustive] [--markdown=FILE] |\n"
-           "         taso FILE.pb | unity FILE.json [--max_steps=N] [--rules=FILE] |\n"
-           "         mutate [FILE] [--list_equal]",
+       .usage = "",
        .example = "isomer-verify rules rules/default.rules --json=verdicts.json",
-       .outputs = {"markdown"}},
+       .outputs = {"markdown"},
+       .commands = isomer::CommandsSaid(),
+       .version = isomer::BuiltVersions(),
+       .more_examples = {"isomer-verify plan bert.plan --model=models/data/bert_tiny.onnx",
+                         "isomer-verify lemmas --exhaustive"},
+       .words = isomer::Words},
       argc, argv, isomer::Run);
 }

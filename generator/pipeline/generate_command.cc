@@ -10,6 +10,7 @@
 #include "generator/inspect/kinds.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
+#include "pcg/support/messages.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -56,7 +57,7 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
   auto memo = std::make_unique<Memo>();
   if (!command.work_dir.empty()) {
     ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
-    if (!memo->note().empty()) std::fprintf(stderr, "note: %s\n", memo->note().c_str());
+    if (!memo->note().empty()) PrintNote(memo->note());
   }
   GenerateOptions options = command.options;
   options.memo = memo.get();

@@ -59,6 +59,12 @@ ZooParameter ZooCount(std::string name, int64_t value) {
   return {.name = std::move(name), .value = value, .smallest = 1, .largest = 4096};
 }
 
+std::vector<std::string> ZooWords() {
+  std::vector<std::string> words;
+  for (const ZooModel& model : ListModels()) words.push_back(absl::StrCat("zoo:", model.name));
+  return words;
+}
+
 const std::vector<ZooModel>& ListModels() {
   static const auto* const models = new std::vector<ZooModel>{
       DigitsCnn(),  Encoder(),                                                                 //

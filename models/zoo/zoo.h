@@ -54,6 +54,8 @@ struct ZooModel {
 };
 
 const std::vector<ZooModel>& ListModels();
+// "zoo:mlp" and so on.
+std::vector<std::string> ZooWords();
 
 // `spec` is NAME or NAME?key=value&key=value, without "zoo:". The batch size, when not 0, is the
 // parameter `batch`. Errors begin with "zoo:" and the name:

@@ -8,6 +8,7 @@
 
 #include "optimizer/proposal/step_constraint.h"
 #include "pcg/support/hash.h"
+#include "pcg/support/progress.h"
 
 namespace isomer {
 namespace {
@@ -145,6 +146,7 @@ void Contest::Judge(Entrant* entrant) {
   Plan plan = std::exchange(entrant->plan, Plan());  // no longer simulated
   if (entrant->takes_part && Refuses(DeviationOfPipeline(step_, cost_, plan), entrant)) return;
   entrant->compute_us = step.compute_us;
+  AdvanceProgress();
   entrant->prediction = Prediction{step.step_us, step.peak_bytes};
   plan.predicted_step_us = step.step_us;
   plan.predicted_peak_bytes = step.peak_bytes;

@@ -17,6 +17,7 @@
 #include "optimizer/proposal/spread_calls.h"
 #include "optimizer/proposal/update_choice.h"
 #include "optimizer/proposal/walks.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -72,6 +73,11 @@ absl::Status AskProposers(Proposer::When when, SearchContext* context, Submachin
   for (const Proposer* proposer : kProposers) {
     if (proposer->when != when || proposer->applies == nullptr) continue;
     if (!context->Asks(*proposer) || !proposer->applies(*context, *on)) continue;
+    // Baselines that are planned beside a search say nothing.
+    if (context->options.plan.empty()) {
+      SayProgress(absl::StrCat(proposer->name, " on ", on->devices,
+                               on->devices == 1 ? " device" : " devices"));
+    }
     const Proposing proposing(&context->contest.ledger(), proposer->name);
     ISOMER_RETURN_IF_ERROR(proposer->propose(context, on));
   }

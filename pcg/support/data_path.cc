@@ -24,8 +24,10 @@ std::string DataPath(absl::string_view relative) {
   }
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) {
-    const auto installed = program.parent_path().parent_path() / "share" / "isomer" / name;
-    if (std::filesystem::exists(installed, error)) return installed.string();
+    // Of an installed program nothing but its own files: the tree that it was built from may be
+    // there, and be another one.
+    const auto installed = program.parent_path().parent_path() / "share" / "isomer";
+    if (std::filesystem::is_directory(installed, error)) return (installed / name).string();
   }
   return (std::filesystem::path(ISOMER_SOURCE_DIR) / name).string();
 }

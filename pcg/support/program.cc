@@ -5,36 +5,31 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "pcg/support/completion.h"
 #include "pcg/support/file.h"
+#include "pcg/support/manual.h"
 #include "pcg/support/output_files.h"
+#include "pcg/support/program_flags.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the summary that scripts read to this file");
 
 namespace isomer {
 namespace {
-
-// Flags that Abseil's library itself defines are no flags of ours.
-bool IsOurs(const absl::CommandLineFlag& flag) {
-  return !absl::StrContains(flag.Filename(), "absl/flags/");
-}
-
-absl::CommandLineFlag* FindFlag(absl::string_view name) {
-  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-  return flag != nullptr && IsOurs(*flag) ? flag : nullptr;
-}
 
 absl::Status UnknownFlag(absl::string_view name) {
   const std::string underscored = absl::StrReplaceAll(name, {{"-", "_"}});
@@ -56,11 +51,20 @@ absl::Status SetFlag(absl::CommandLineFlag* flag, absl::string_view value) {
                                                  reason));
 }
 
-bool AsksForHelp(int argc, const char* const* argv) {
+// The form of --help that is asked for: "" of --help, "man" of --help=man.
+std::optional<absl::string_view> HelpAskedFor(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (argument == "--") return false;
-    if (argument == "--help" || argument == "-help" || argument == "-h") return true;
+    absl::string_view argument = argv[i];
+    if (argument == "--") return std::nullopt;
+    if (argument == "--help" || argument == "-help" || argument == "-h") return "";
+    if (absl::ConsumePrefix(&argument, "--help=")) return argument;
+  }
+  return std::nullopt;
+}
+
+bool AsksForVersion(int argc, const char* const* argv) {
+  for (int i = 1; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
+    if (absl::string_view(argv[i]) == "--version") return true;
   }
   return false;
 }
@@ -156,45 +160,42 @@ absl::StatusOr<std::vector<std::string>> ParseCommandLine(int argc, const char* 
 
 bool WasGiven(absl::string_view flag) { return GivenFlags().count(std::string(flag)) > 0; }
 
-absl::Status RefuseFlags(std::initializer_list<absl::string_view> flags, absl::string_view why) {
+absl::Status RefuseFlags(absl::Span<const absl::string_view> flags, absl::string_view why) {
   for (absl::string_view flag : flags) {
     if (WasGiven(flag)) return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
   }
   return absl::OkStatus();
 }
 
-absl::Status RefuseFlagsBut(std::initializer_list<absl::string_view> flags, absl::string_view why) {
+absl::Status RefuseFlagsBut(absl::Span<const absl::string_view> flags, absl::string_view why) {
   for (const std::string& flag : GivenFlags()) {
-    if (flag == "json" || std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
+    if (IsOfEveryProgram(flag) || std::find(flags.begin(), flags.end(), flag) != flags.end())
+      continue;
     return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
   }
   return absl::OkStatus();
 }
 
-std::string HelpText(const ProgramInfo& info) {
-  std::string text =
-      absl::StrCat(info.purpose, "\n\nUsage: ", info.name, " ", info.usage, "\n\nFlags:\n");
-  std::vector<absl::CommandLineFlag*> flags;
-  for (const auto& [name, flag] : absl::GetAllFlags()) {
-    if (IsOurs(*flag)) flags.push_back(flag);
-  }
-  std::sort(flags.begin(), flags.end(),
-            [](const absl::CommandLineFlag* a, const absl::CommandLineFlag* b) {
-              return a->Name() < b->Name();
-            });
-  for (const absl::CommandLineFlag* flag : flags) {
-    absl::StrAppend(&text, "  --", flag->Name(), ": ", flag->Help());
-    const std::string value = flag->DefaultValue();
-    absl::StrAppend(&text, value.empty() ? "" : absl::StrCat(" (", value, ")"), "\n");
-  }
-  absl::StrAppend(&text, "\nExample:\n  ", info.example, "\n");
-  return text;
+absl::StatusOr<std::string> HelpIn(absl::string_view form, const ProgramInfo& info) {
+  if (form.empty()) return HelpText(info);
+  if (form == "man") return ManualPage(info);
+  if (form == "bash") return BashCompletion(info);
+  if (form == "zsh") return ZshCompletion(info);
+  if (form == "fish") return FishCompletion(info);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--help=", form, ": there are man, bash, zsh and fish"));
 }
 
 int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
                absl::FunctionRef<absl::StatusOr<int>(const std::vector<std::string>&)> run) {
-  if (AsksForHelp(argc, argv)) {
-    std::fputs(HelpText(info).c_str(), stdout);
+  if (const auto form = HelpAskedFor(argc, argv); form.has_value()) {
+    const absl::StatusOr<std::string> text = HelpIn(*form, info);
+    if (!text.ok()) return ExitWith(text.status());
+    std::fputs(text->c_str(), stdout);
+    return kExitDone;
+  }
+  if (AsksForVersion(argc, argv)) {
+    std::fputs(VersionText(info.name, info.version).c_str(), stdout);
     return kExitDone;
   }
   try {
@@ -214,6 +215,7 @@ absl::Status TryOutputs() { return CheckCanWriteAll(GivenOutputs()); }
 int ExitWith(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   std::fflush(stdout);
+  EraseProgressLine();
   std::fprintf(stderr, "error: %s\n", OneLine(status.message()).c_str());
   return kExitBadInput;
 }

@@ -4,19 +4,36 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace isomer {
 
-// "enumerate  [#####.....]  50%  500/1000  3 s, 3 s left"; with total 0, which stands for unknown,
-// "enumerate  500  3 s".
-std::string RenderProgress(absl::string_view label, int64_t done, int64_t total, double seconds);
+struct ProgressState {
+  std::string label;   // "enumerate"
+  std::string detail;  // "pipelines on 8 devices"; may be empty
+  int64_t done = 0;
+  int64_t total = 0;  // 0: not known
+  double seconds = 0;
+  std::optional<double> limit_s = {};  // that it may take
+  std::string unit = "done";           // of `done` without a total: "plans"
+};
 
-// Progress of something that may take long, on stderr: nothing in the first 2 s, then a bar on a
-// terminal or a line every 10 s in a log. Safe to advance from several threads.
+// "enumerate  [#####.....]  50%  500/1000  3 s, 3 s left"; without a total "plan: pipelines on 8
+// devices  12 done  4 s, at most 56 s left".
+std::string RenderProgress(const ProgressState& state);
+// Of what is done within something else, the second in brackets: "plan: grids  4 s  (search
+// 9/300)".
+std::string RenderProgress(const ProgressState& outer, const ProgressState& inner);
+
+// Progress of something that may take long: what is done, how far it is, how long it will still
+// take. It is one line of a terminal, drawn over itself at most ten times a second, after the first
+// half second, and erased at the end; on a terminal that cannot do so (TERM=dumb) a line every ten
+// seconds. Nothing if `out` is no terminal, or with --quiet. Those that live at one time share the
+// line: the first of them, and the last in brackets. Thread-safe.
 //
 //   Progress progress("prove", candidates.size());
 //   for (...) { ...; progress.Advance(); }
@@ -26,25 +43,29 @@ class Progress {
   Progress(absl::string_view label, int64_t total, std::FILE* out = stderr);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // Prints the last state when anything was printed before.
   ~Progress();
 
   void Advance(int64_t count = 1);
+  // What is being done now.
+  void Say(absl::string_view detail);
+  // It ends after so many seconds from its start.
+  void LimitTo(double seconds);
+  void CountIn(absl::string_view unit);
 
  private:
-  void Print(std::chrono::steady_clock::time_point now);
+  friend class ProgressLine;
 
-  const std::string label_;
-  const int64_t total_;
+  ProgressState state_;
   std::FILE* const out_;
-  const bool terminal_;
   const std::chrono::steady_clock::time_point start_;
-
-  std::mutex mutex_;  // guards what follows
-  int64_t done_ = 0;
-  bool printed_ = false;
-  std::chrono::steady_clock::time_point next_print_;
 };
+
+// Say and Advance of the first that lives, for who is deep within its work; nothing if none does.
+void SayProgress(absl::string_view detail);
+void AdvanceProgress();
+
+// Makes room for a line of text; the line of progress is drawn again when it changes.
+void EraseProgressLine();
 
 }  // namespace isomer
 

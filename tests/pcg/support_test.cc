@@ -168,19 +168,18 @@ TEST(Json, BytesThatAreNotUtf8AreReplaced) {
 }
 
 TEST(Progress, RendersBarAndCount) {
-  EXPECT_EQ(RenderProgress("prove", 50, 100, 3),
-            "prove  [###############...............]  50%  50/100  3 s, 3 s left");
-  EXPECT_EQ(RenderProgress("search", 12, 0, 4), "search  12  4 s");
-}
-
-TEST(Progress, ShortTasksPrintNothing) {
-  std::FILE* out = std::tmpfile();
-  {
-    Progress progress("quick", 2, out);
-    progress.Advance(2);
-  }
-  EXPECT_EQ(std::ftell(out), 0);
-  std::fclose(out);
+  EXPECT_EQ(
+      RenderProgress({.label = "prove", .detail = "", .done = 50, .total = 100, .seconds = 3}),
+      "prove  [###############...............]  50%  50/100  3 s, 3 s left");
+  const ProgressState plan{.label = "plan",
+                           .detail = "grids on 8 devices",
+                           .done = 12,
+                           .seconds = 4,
+                           .limit_s = 60,
+                           .unit = "plans"};
+  EXPECT_EQ(RenderProgress(plan), "plan: grids on 8 devices  12 plans  4 s, at most 56 s left");
+  EXPECT_EQ(RenderProgress(plan, {.label = "search", .detail = "", .done = 9, .total = 300}),
+            "plan: grids on 8 devices  12 plans  4 s, at most 56 s left  (search 9/300)");
 }
 
 FileDescriptorProto SomeMessage() {
@@ -300,8 +299,9 @@ TEST(Program, BadFlagsAreNamed) {
 TEST(Program, HelpIsShort) {
   const std::string help =
       HelpText({.name = "p", .purpose = "Does it.", .usage = "FILE", .example = "p x"});
-  EXPECT_THAT(help, StartsWith("Does it.\n\nUsage: p FILE\n\nFlags:\n  --json: "));
+  EXPECT_THAT(help, StartsWith("Does it.\n\nUsage: p FILE\n\nFlags:\n"));
   EXPECT_THAT(help, HasSubstr("  --support_test_budget: for tests (7)\n"));
+  EXPECT_THAT(help, HasSubstr("\nOf every program: --help "));
   EXPECT_THAT(help, testing::EndsWith("\nExample:\n  p x\n"));
   EXPECT_THAT(help, testing::Not(HasSubstr("flagfile")));
 }
@@ -310,6 +310,32 @@ int Exit(std::vector<const char*> arguments, absl::StatusOr<int> result) {
   arguments.insert(arguments.begin(), "p");
   return RunProgram({.name = "p", .purpose = "", .usage = "", .example = ""}, arguments.size(),
                     arguments.data(), [&](const auto&) { return result; });
+}
+
+TEST(Program, OneDeclarationFeedsHelpManualAndCompletion) {
+  const ProgramInfo info{.name = "p-q",
+                         .purpose = "Does it.",
+                         .usage = "",
+                         .example = "p-q run x",
+                         .commands = {{"run", "FILE", "Runs .it.", {"support_test_budget"}}},
+                         .version = {{"version", "1.2"}, {"commit", "abc"}},
+                         .words = [] {
+                           return CompletionWords{
+                               .of_flags = {{"support_test_budget", {"7", "it's"}}},
+                               .arguments = {"zoo:a"}};
+                         }};
+  EXPECT_THAT(HelpText(info), HasSubstr("Usage: p-q run FILE\n"));
+  const std::string page = *HelpIn("man", info);
+  EXPECT_THAT(page,
+              HasSubstr(".TP\n\\fBrun\\fR FILE\nRuns .it. Flags: \\-\\-support_test_budget\n"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-support_test_budget\\fR=\\fIN\\fR\n"));
+  EXPECT_THAT(*HelpIn("bash", info),
+              HasSubstr("--support_test_budget) words='7 it'\\''s' files='' ;;"));
+  EXPECT_THAT(*HelpIn("zsh", info), HasSubstr("compadd -- '7' 'it'\\''s'\n"));
+  EXPECT_THAT(*HelpIn("fish", info), HasSubstr("-l support_test_budget -x -a '7 it\\'s' -d"));
+  EXPECT_EQ(HelpIn("html", info).status().message(),
+            "--help=html: there are man, bash, zsh and fish");
+  EXPECT_EQ(VersionText(info.name, info.version), "p-q 1.2\ncommit: abc\n");
 }
 
 TEST(Program, ExitCodes) {
