@@ -22,10 +22,13 @@
 #include "optimizer/page/report_page.h"
 #include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/search_policy.h"
-#include "optimizer/report/explanation.h"
+#include "optimizer/report/devices_text.h"
 #include "optimizer/report/machine_text.h"
+#include "optimizer/report/node_times.h"
+#include "optimizer/report/plan_dot.h"
 #include "optimizer/report/report.h"
 #include "optimizer/report/timeline_svg.h"
+#include "optimizer/report/trace.h"
 #include "optimizer/request/misfit_text.h"
 #include "optimizer/request/optimize_request.h"
 #include "optimizer/search/enough_devices.h"
@@ -162,7 +165,11 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(onnx, contents));
   }
   if (const std::string dot = absl::GetFlag(FLAGS_dot); !dot.empty()) {
-    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(dot, result.plan.graph.ToDot()));
+    ISOMER_ASSIGN_OR_RETURN(
+        const std::string picture,
+        PlanDot(result.lowered.mapped, TimesOfNodes(result.lowered, result.simulation, cost),
+                cost.machine()));
+    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(dot, picture));
   }
   const std::string trace = absl::GetFlag(FLAGS_trace);
   const std::string timeline = absl::GetFlag(FLAGS_timeline);
@@ -170,14 +177,21 @@ absl::Status WriteOutputs(const OptimizeResult& result, const CostModel& cost) {
   const LoweredPlan& lowered = result.lowered;
   const Graph& graph = lowered.mapped.graph;
   if (!trace.empty()) {
-    ISOMER_RETURN_IF_ERROR(
-        WriteTrace(trace, graph, lowered.schedule, result.simulation, cost.machine()));
+    ISOMER_RETURN_IF_ERROR(WriteTrace(trace, lowered, result.simulation, cost));
   }
   if (!timeline.empty()) {
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(
         timeline, TimelineSvg(graph, lowered.schedule, result.simulation, cost.machine())));
   }
   return absl::OkStatus();
+}
+
+// The summary, with where each operator runs. (The page of --report, which is bounded in size, has
+// the summary without that.)
+absl::Status WriteSummary(const Report& report, const Plan& plan) {
+  Json summary = report.json;
+  summary["placements"] = PlacementsJson({plan.graph, plan.views});
+  return WriteJsonSummary(summary);
 }
 
 absl::StatusOr<int> PrintModels() {
@@ -300,7 +314,7 @@ absl::StatusOr<int> Price(const std::string& path) {
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
   ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost));
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
+  ISOMER_RETURN_IF_ERROR(WriteSummary(report, result->plan));
   if (result->fits) return kExitDone;
   std::fprintf(stderr, "%s\n", DoesNotFitText(*result, cost.machine(), std::nullopt).c_str());
   return kExitNo;
@@ -403,10 +417,13 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
   ISOMER_RETURN_IF_ERROR(WriteReportPage(result, report, rules, cost));
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(report.json));
+  ISOMER_RETURN_IF_ERROR(WriteSummary(report, result.plan));
   if (result.fits) return kExitDone;
-  Progress progress("how many nodes are enough", 0);
-  ISOMER_ASSIGN_OR_RETURN(const std::string line, MisfitText(result, model, index, cost, options));
+  std::string line;
+  {
+    Progress progress("how many nodes are enough", 0);
+    ISOMER_ASSIGN_OR_RETURN(line, MisfitText(result, model, index, cost, options));
+  }
   std::fprintf(stderr, "%s\n", line.c_str());
   return kExitNo;
 }

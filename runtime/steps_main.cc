@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,27 +72,31 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
-  Progress progress("run", steps, options_.speaks ? stderr : stdout);
+  std::optional<Progress> progress(std::in_place, "run", steps,
+                                   options_.speaks ? stderr : stdout);
   for (int64_t step = 0; step < steps; step += at_once) {
     std::vector<HostValues> inputs;
     for (int64_t i = 0; i < at_once; ++i) inputs.push_back(feeder_.Batch(step + i));
     if (step == std::max<int64_t>(steps - traced, 0)) job_.StartTrace();
     ISOMER_RETURN_IF_ERROR(Steps(step, inputs));
-    progress.Advance(at_once);
+    progress->Advance(at_once);
     const int64_t done = step + at_once;
     if (options_.trace_steps > 0 && done == steps) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
     if (step == 0 && options_.check) {
+      EraseProgressLine();
       ISOMER_ASSIGN_OR_RETURN(
           agrees_, CheckAndPrintFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
     if (!epochs) continue;
+    EraseProgressLine();
     const int64_t batches = feeder_.batches_per_epoch();
     for (int64_t epoch = step / batches + 1; epoch <= done / batches; ++epoch) {
       ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
     }
   }
+  progress.reset();
   return Summarise(summary);
 }
 

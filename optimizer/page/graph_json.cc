@@ -1,21 +1,20 @@
 #include "optimizer/page/graph_json.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "optimizer/page/folded_graph.h"
+#include "optimizer/report/devices_text.h"
+#include "optimizer/report/folded_graph.h"
 #include "optimizer/report/split_text.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-constexpr size_t kNamesShown = 8, kRangesShown = 6;
+constexpr size_t kNamesShown = 8;
 
 const char* NameOfKind(FoldedNode::Kind kind) {
   switch (kind) {
@@ -83,23 +82,6 @@ Json FoldedJson(const Graph& graph, const FoldedGraph& folded) {
   for (const FoldedNode& node : folded.nodes) json["nodes"].Append(NodeJson(graph, node));
   json["edges"] = EdgesJson(graph, folded);
   return json;
-}
-
-// "0 to 63, 64 to 127, .. (16 ranges)", each from the first device of an operator to its last.
-std::string DevicesText(const MappedGraph& mapped, const std::vector<NodeId>& members) {
-  std::set<std::pair<int64_t, int64_t>> ranges;
-  for (NodeId id : members) {
-    const MachineView& view = mapped.views[id.value];
-    ranges.emplace(view.start, LastDevice(view, mapped.graph.node(id).outputs[0]));
-  }
-  std::vector<std::string> texts;
-  for (const auto& [first, last] : ranges) {
-    if (texts.size() == kRangesShown) break;
-    texts.push_back(first == last ? absl::StrCat(first) : absl::StrCat(first, " to ", last));
-  }
-  std::string text = absl::StrJoin(texts, ", ");
-  if (ranges.size() > texts.size()) absl::StrAppend(&text, ", .. (", ranges.size(), " ranges)");
-  return text;
 }
 
 class PlanNodes {

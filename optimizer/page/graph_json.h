@@ -28,8 +28,6 @@ struct PlanGraphSources {
 };
 absl::StatusOr<Json> PlanGraphJson(const PlanGraphSources& sources);
 
-inline constexpr int kMostUnfolded = 160;  // operators
-
 }  // namespace isomer
 
 #endif  // ISOMER_OPTIMIZER_PAGE_GRAPH_JSON_H_

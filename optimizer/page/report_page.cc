@@ -9,10 +9,10 @@
 #include "optimizer/page/graph_json.h"
 #include "optimizer/page/lineage.h"
 #include "optimizer/page/page_files.h"
-#include "optimizer/page/shown_devices.h"
 #include "optimizer/page/step_bars.h"
 #include "optimizer/page/timeline_json.h"
 #include "optimizer/page/traffic_json.h"
+#include "optimizer/report/shown_devices.h"
 #include "optimizer/report/xml_text.h"
 #include "pcg/support/status_macros.h"
 

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "optimizer/cost/traffic.h"
-#include "optimizer/page/shown_devices.h"
+#include "optimizer/report/shown_devices.h"
 
 namespace isomer {
 namespace {

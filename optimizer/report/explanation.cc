@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "optimizer/cost/traffic.h"
-#include "pcg/support/chrome_trace.h"
-#include "pcg/support/file.h"
 
 namespace isomer {
 namespace {
@@ -329,40 +327,6 @@ std::string ExplanationText(const Explanation& explanation, const Machine& machi
                           100 * explanation.link_us[id] / step_us);
   }
   return text;
-}
-
-absl::Status WriteTrace(const std::string& path, const Graph& graph, const Schedule& schedule,
-                        const Simulation& simulation, const Machine& machine) {
-  Json trace;
-  Json& events = trace["traceEvents"] = Json::EmptyArray();
-  const int64_t devices = machine.num_devices();
-  const int32_t first_link = LinkQueue(machine, 0);
-  std::set<int32_t> queues;
-  for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
-    if (simulation.tasks.duration(t) == 0) continue;
-    for (int32_t queue : simulation.tasks.queues(t)) {
-      queues.insert(queue);
-      const bool link = queue >= first_link;
-      Json event = TraceSpan(
-          link ? devices : queue / kMostQueues, link ? queue - first_link : queue % kMostQueues,
-          TaskLabel(graph, schedule.tasks[t]), MicrosecondsOf(simulation.timeline.start[t]),
-          MicrosecondsOf(simulation.tasks.occupied(t, queue)));
-      event["cat"] = PhaseName(schedule.tasks[t].phase);
-      events.Append(std::move(event));
-    }
-  }
-  for (int32_t queue : queues) {
-    if (queue >= first_link) {
-      const LinkId id = queue - first_link;
-      events.Append(TraceRowName(devices, id, machine.LinkName(id)));
-    } else {
-      const int32_t device = queue / kMostQueues, row = queue % kMostQueues;
-      events.Append(TraceRowName(device, row, QueueName(row)));
-      events.Append(TraceProcessName(device, absl::StrCat("device ", device)));
-    }
-  }
-  events.Append(TraceProcessName(devices, "links"));
-  return WriteFileAtomically(path, trace.Print());
 }
 
 }  // namespace isomer

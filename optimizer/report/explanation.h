@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "optimizer/cost/cost.h"
 #include "optimizer/cost/timeline.h"
 #include "optimizer/simulator/simulator.h"
@@ -63,11 +62,6 @@ std::string TaskLabel(const Graph& graph, const Task& task);
 Json ExplanationJson(const Explanation& explanation, const Machine& machine, double step_us);
 // The lines below that sentence: the busiest and the least busy device, the busiest links.
 std::string ExplanationText(const Explanation& explanation, const Machine& machine, double step_us);
-
-// A Chrome/Perfetto trace of a simulated step: a process per device with a row per stream, and a
-// process for links.
-absl::Status WriteTrace(const std::string& path, const Graph& graph, const Schedule& schedule,
-                        const Simulation& simulation, const Machine& machine);
 
 }  // namespace isomer
 

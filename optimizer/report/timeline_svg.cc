@@ -7,15 +7,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "optimizer/machine/machine_units.h"
 #include "optimizer/report/explanation.h"
+#include "optimizer/report/shown_devices.h"
 #include "optimizer/report/task_class.h"
+#include "optimizer/report/timeline_rows.h"
 #include "optimizer/report/xml_text.h"
 
 namespace isomer {
 namespace {
 
-constexpr double kLeft = 150, kTop = 58, kWidth = 1200, kRow = 15, kRowBar = 12, kDeviceGap = 6;
-constexpr int kMaxLinks = 24;
+constexpr double kLeft = 245, kTop = 58, kWidth = 1200, kRow = 16, kRowBar = 11, kDeviceGap = 7;
+constexpr double kTooltipWidth = 3;  // of bars that have one, in pixels
+// Bars of all rows together: more would be a file of megabytes that shows no more.
+constexpr size_t kMostBars = 9000, kFewestBars = 200;
+constexpr size_t kMostLinks = 12;
 
 // By TaskClass.
 constexpr const char* kFills[] = {"#4c78a8", "#8fb3d9", "#72b7b2", "#9d7bb8",
@@ -33,72 +39,107 @@ double TickOf(double span) {
 class TimelineDrawing {
  public:
   TimelineDrawing(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
-                  const Machine& machine, int max_devices)
-      : graph_(graph), schedule_(schedule), simulation_(simulation), machine_(machine) {
-    AddRows(std::min<int64_t>(max_devices, machine.num_devices()));
+                  const Machine& machine)
+      : graph_(graph),
+        schedule_(schedule),
+        simulation_(simulation),
+        machine_(machine),
+        stages_(StageDevicesOf(schedule)) {
+    const size_t rows = kMostQueues * ShownDevices(schedule).size();
+    rows_ = TimelineRows(schedule, simulation,
+                         std::max(kFewestBars, kMostBars / std::max<size_t>(1, rows)));
     critical_.assign(simulation.tasks.size(), false);
     for (const CriticalTask& c : CriticalPath(simulation.tasks, simulation.timeline)) {
       critical_[c.task] = true;
     }
+    span_us_ = std::max(MicrosecondsOf(simulation.timeline.makespan), 1e-3);
   }
 
   std::string Run() {
-    const double span = std::max(simulation_.step_us * schedule_.num_steps(), 1e-3);
-    scale_ = kWidth / span;
-    std::string text = absl::StrFormat(
+    std::string rows;
+    double y = kTop;
+    int32_t device = -1;
+    for (const TimelineRow& row : rows_) {
+      if (row.of.device != device) {
+        if (device >= 0) y += kDeviceGap;
+        device = row.of.device;
+        absl::StrAppendFormat(&rows, "<text x=\"4\" y=\"%.1f\" font-weight=\"bold\">%s</text>\n",
+                              y + kRowBar - 1, DeviceName(row.of));
+      }
+      absl::StrAppend(&rows, RowName(y, QueueLabel(row.queue)), Bars(row, y),
+                      CriticalLine(QueueOfDevice(device, row.queue), y));
+      y += kRow;
+    }
+    y += kDeviceGap;
+    for (LinkId link : BusiestLinks()) {
+      absl::StrAppend(&rows, RowName(y, machine_.LinkName(link)), LinkBars(link, y));
+      y += kRow;
+    }
+    const std::string head = absl::StrFormat(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n"
         "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-        kLeft + kWidth + 20, height_ + 24);
-    absl::StrAppend(&text, Header(), Axis(span));
-    for (const auto& [queue, row] : rows_) {
-      absl::StrAppendFormat(&text, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                            kLeft - 6, row.y + kRowBar - 2, XmlText(row.name));
-    }
-    absl::StrAppend(&text, Bars(false), Bars(true));
-    return absl::StrCat(text, "</svg>\n");
+        kLeft + kWidth + 30, y + 24);
+    return absl::StrCat(head, Header(), Axis(y), rows, "</svg>\n");
   }
 
  private:
-  struct Row {
-    double y;
-    std::string name;
-  };
+  // "stage 3: 48 of 48 to 63", or "device 5".
+  std::string DeviceName(const ShownDevice& of) const {
+    if (stages_.size() == 1) return absl::StrCat("device ", of.device);
+    const StageDevices& stage = stages_[of.stage];
+    return absl::StrCat(
+        "stage ", of.stage, ": ", of.device,
+        stage.last > stage.first ? absl::StrCat(" of ", stage.first, " to ", stage.last) : "");
+  }
 
-  void AddRows(int64_t devices) {
-    std::vector<bool> used(NumQueues(machine_), false);
+  static std::string QueueLabel(int32_t queue) {
+    return queue == kCommunicationQueue ? "comm" : QueueName(queue);
+  }
+
+  static std::string RowName(double y, const std::string& name) {
+    return absl::StrFormat("<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kLeft - 6,
+                           y + kRowBar - 1, XmlText(name));
+  }
+
+  double XOf(Picoseconds at) const { return kLeft + kWidth * MicrosecondsOf(at) / span_us_; }
+
+  // Those that tasks occupy for longest.
+  std::vector<LinkId> BusiestLinks() const {
+    std::map<LinkId, double> busy_us;
+    const int32_t first = LinkQueue(machine_, 0);
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
-      if (simulation_.tasks.duration(t) == 0) continue;
-      for (int32_t queue : simulation_.tasks.queues(t)) used[queue] = true;
-    }
-    double y = kTop;
-    for (int32_t d = 0; d < devices; ++d) {
-      for (int32_t q = 0; q < kMostQueues; ++q) {
-        const int32_t queue = QueueOfDevice(d, q);
-        if (!used[queue]) continue;
-        rows_[queue] = {
-            y, absl::StrCat("device ", d, " ", q == kCommunicationQueue ? "comm" : QueueName(q))};
-        y += kRow;
+      for (int32_t queue : simulation_.tasks.queues(t)) {
+        if (queue < first) continue;
+        busy_us[queue - first] += MicrosecondsOf(simulation_.tasks.occupied(t, queue));
       }
-      y += kDeviceGap;
     }
-    int links = 0;
-    for (LinkId id = 0; id < machine_.num_links() && links < kMaxLinks; ++id) {
-      if (!used[LinkQueue(machine_, id)]) continue;
-      rows_[LinkQueue(machine_, id)] = {y, machine_.LinkName(id)};
-      y += kRow;
-      ++links;
-    }
-    height_ = y;
+    std::vector<LinkId> links;
+    for (const auto& [link, us] : busy_us) links.push_back(link);
+    std::stable_sort(links.begin(), links.end(),
+                     [&](LinkId a, LinkId b) { return busy_us[a] > busy_us[b]; });
+    links.resize(std::min(links.size(), kMostLinks));
+    std::sort(links.begin(), links.end());
+    return links;
   }
 
   std::string Header() const {
+    const size_t simulated = SimulatedDevices(schedule_).size();
+    std::map<int32_t, int> shown;
+    for (const TimelineRow& row : rows_) ++shown[row.of.device];
+    const bool all = shown.size() == static_cast<size_t>(machine_.num_devices());
     std::string text = absl::StrFormat(
-        "<text x=\"%.0f\" y=\"16\" font-size=\"13\">%s: %s of %.1f us%s</text>\n", kLeft,
+        "<text x=\"%.0f\" y=\"16\" font-size=\"13\">%s: %s of %s%s</text>\n", kLeft,
         XmlText(machine_.ToString()),
         schedule_.num_steps() == 1 ? "a step" : absl::StrCat(schedule_.num_steps(), " steps, each"),
-        simulation_.step_us,
-        static_cast<int64_t>(rows_.size()) < machine_.num_devices() ? " (some devices)" : "");
+        TimeText(simulation_.step_us),
+        all ? ""
+            : absl::StrCat("; ", shown.size(), " of ", machine_.num_devices(), " devices",
+                           shown.size() < simulated ? ", the first of each stage" : ""));
+    if (simulation_.micro_batches > simulation_.simulated_micro_batches) {
+      absl::StrAppendFormat(&text, "<text x=\"4\" y=\"33\">%d of %d micro-batches</text>\n",
+                            simulation_.simulated_micro_batches, simulation_.micro_batches);
+    }
     double x = kLeft;
     for (int c = 0; c < kNumTaskClasses; ++c) {
       const std::string what = TaskClassName(static_cast<TaskClass>(c));
@@ -109,84 +150,119 @@ class TimelineDrawing {
       x += 34 + 6.2 * static_cast<double>(what.size());
     }
     absl::StrAppendFormat(&text,
-                          "<rect x=\"%.0f\" y=\"24\" width=\"10\" height=\"10\" fill=\"none\" "
-                          "stroke=\"black\"/><text x=\"%.0f\" y=\"33\">critical path</text>\n",
-                          x, x + 14);
+                          "<rect x=\"%.0f\" y=\"28\" width=\"12\" height=\"2\"/>"
+                          "<text x=\"%.0f\" y=\"33\">critical path</text>\n",
+                          x, x + 16);
     return text;
   }
 
-  std::string Axis(double span) const {
+  std::string Axis(double height) const {
     std::string text;
-    const double tick = TickOf(span);
+    const double tick = TickOf(span_us_);
     const bool ms = tick >= 1000;
-    for (double us = 0; us <= span; us += tick) {
-      const double x = kLeft + us * scale_;
+    for (double us = 0; us <= span_us_; us += tick) {
+      const double x = kLeft + kWidth * us / span_us_;
       absl::StrAppendFormat(&text,
                             "<line x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" y2=\"%.0f\" "
                             "stroke=\"#dddddd\"/>"
                             "<text x=\"%.1f\" y=\"50\" text-anchor=\"middle\">%g %s</text>\n",
-                            x, kTop - 4, x, height_, x, ms ? us / 1000 : us, ms ? "ms" : "us");
+                            x, kTop - 4, x, height, x, ms ? us / 1000 : us, ms ? "ms" : "us");
     }
     return text;
   }
 
-  // The critical path is drawn on top. Adjacent bars of one colour below a third of a pixel are
-  // merged.
-  std::string Bars(bool critical) const {
-    struct Bar {
-      double begin = 0, end = -1;
-      int task_class = -1;
-      std::string name;
-    };
-    std::string text;
-    std::map<int32_t, Bar> open;
-    auto close = [&](int32_t queue, const Bar& bar) {
-      if (bar.task_class < 0) return;
-      absl::StrAppendFormat(
-          &text,
-          "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.0f\" fill=\"%s\"%s>"
-          "<title>%s</title></rect>\n",
-          bar.begin, rows_.at(queue).y, std::max(bar.end - bar.begin, 0.3), kRowBar,
-          kFills[bar.task_class], critical ? " stroke=\"black\" stroke-width=\"0.7\"" : "",
-          XmlText(bar.name));
+  // Narrow bars of a class are one path; the others are rectangles with tooltips.
+  std::string Bars(const TimelineRow& row, double y) const {
+    std::string wide;
+    std::map<TaskClass, std::string> narrow;
+    for (const TimelineSpan& span : row.spans) {
+      const double x = XOf(span.start), width = std::max(0.3, XOf(span.end) - x);
+      if (width < kTooltipWidth) {
+        absl::StrAppendFormat(&narrow[span.task_class], "M%.1f %.0fh%.1fv%.0fh-%.1fz", x, y, width,
+                              kRowBar, width);
+        continue;
+      }
+      absl::StrAppendFormat(&wide,
+                            "<rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%.0f\" "
+                            "fill=\"%s\"><title>%s</title></rect>\n",
+                            x, y, width, kRowBar, kFills[static_cast<int>(span.task_class)],
+                            XmlText(TooltipOf(span)));
+    }
+    for (const auto& [task_class, path] : narrow) {
+      absl::StrAppendFormat(&wide, "<path fill=\"%s\" d=\"%s\"/>\n",
+                            kFills[static_cast<int>(task_class)], path);
+    }
+    return wide;
+  }
+
+  std::string TooltipOf(const TimelineSpan& span) const {
+    const double us = MicrosecondsOf(span.end - span.start);
+    if (span.task >= 0) {
+      return absl::StrCat(TaskLabel(graph_, schedule_.tasks[span.task]), ", ", TimeText(us));
+    }
+    return absl::StrCat(span.tasks, " tasks, ", TaskClassName(span.task_class),
+                        span.moment == kNoMoment ? "" : absl::StrCat(", micro-batch ", span.moment),
+                        ", ", TimeText(us));
+  }
+
+  // Neighbours closer than a third of a pixel are one.
+  std::string CriticalLine(int32_t queue, double y) const {
+    std::string path;
+    double begin = 0, end = -1;
+    const auto close = [&] {
+      if (end > begin)
+        absl::StrAppendFormat(&path, "M%.1f %.1fh%.1f", begin, y + kRowBar + 1, end - begin);
     };
     for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
-      if (critical_[t] != critical || simulation_.tasks.duration(t) == 0) continue;
-      const Task& task = schedule_.tasks[t];
-      const int task_class = static_cast<int>(ClassOf(task));
-      const double begin = kLeft + scale_ * MicrosecondsOf(simulation_.timeline.start[t]);
-      for (int32_t queue : simulation_.tasks.queues(t)) {
-        if (!rows_.contains(queue)) continue;
-        const double end = begin + scale_ * MicrosecondsOf(simulation_.tasks.occupied(t, queue));
-        Bar& bar = open[queue];
-        if (bar.task_class == task_class && begin - bar.end < 0.3 && end - bar.begin < 0.3) {
-          bar.end = end;
-          continue;
-        }
-        close(queue, bar);
-        bar = {begin, end, task_class,
-               absl::StrFormat("%s, %.2f us", TaskLabel(graph_, task),
-                               MicrosecondsOf(simulation_.tasks.duration(t)))};
+      const auto queues = simulation_.tasks.queues(t);
+      if (!critical_[t] || simulation_.tasks.duration(t) == 0 ||
+          std::find(queues.begin(), queues.end(), queue) == queues.end()) {
+        continue;
       }
+      const double x = XOf(simulation_.timeline.start[t]);
+      if (x - end > 0.3) {
+        close();
+        begin = x;
+      }
+      end = std::max(XOf(simulation_.timeline.end[t]), begin + 0.3);
     }
-    for (const auto& [queue, bar] : open) close(queue, bar);
-    return text;
+    close();
+    if (path.empty()) return path;
+    return absl::StrCat("<path stroke=\"black\" stroke-width=\"2\" d=\"", path, "\"/>\n");
+  }
+
+  std::string LinkBars(LinkId link, double y) const {
+    const int32_t queue = LinkQueue(machine_, link);
+    std::string path;
+    double end = -1;
+    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+      const auto queues = simulation_.tasks.queues(t);
+      if (std::find(queues.begin(), queues.end(), queue) == queues.end()) continue;
+      const Picoseconds start = simulation_.timeline.start[t];
+      const double x = std::max(end, XOf(start));
+      const double width = XOf(start + simulation_.tasks.occupied(t, queue)) - x;
+      if (width < 0.1) continue;
+      absl::StrAppendFormat(&path, "M%.1f %.0fh%.1fv%.0fh-%.1fz", x, y, width, kRowBar, width);
+      end = x + width;
+    }
+    return absl::StrCat("<path fill=\"#888888\" d=\"", path, "\"/>\n");
   }
 
   const Graph& graph_;
   const Schedule& schedule_;
   const Simulation& simulation_;
   const Machine& machine_;
-  std::map<int32_t, Row> rows_;  // by queue
-  std::vector<bool> critical_;   // per task
-  double height_ = 0, scale_ = 1;
+  const std::vector<StageDevices> stages_;
+  std::vector<TimelineRow> rows_;
+  std::vector<bool> critical_;  // per task
+  double span_us_ = 1;
 };
 
 }  // namespace
 
 std::string TimelineSvg(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
-                        const Machine& machine, int max_devices) {
-  return TimelineDrawing(graph, schedule, simulation, machine, max_devices).Run();
+                        const Machine& machine) {
+  return TimelineDrawing(graph, schedule, simulation, machine).Run();
 }
 
 }  // namespace isomer

@@ -10,11 +10,13 @@
 
 namespace isomer {
 
-// An SVG of a simulated step: time to the right, a row per stream of the first `max_devices`
-// devices and per link between them that messages queue for. Tasks on the critical path are
-// outlined. Names are tooltips.
+// An SVG of a simulated step: time to the right, a row per queue of the devices that are shown
+// (shown_devices.h: all, or the first of each stage of a pipeline), and the busiest links between
+// devices that messages queue for. What is too short to be seen is drawn with its neighbours.
+// Beneath bars that are on the critical path lies a black line. What is wide enough to be pointed
+// at has a tooltip.
 std::string TimelineSvg(const Graph& graph, const Schedule& schedule, const Simulation& simulation,
-                        const Machine& machine, int max_devices = 16);
+                        const Machine& machine);
 
 }  // namespace isomer
 

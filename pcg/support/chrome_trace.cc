@@ -1,5 +1,7 @@
 #include "pcg/support/chrome_trace.h"
 
+#include <utility>
+
 namespace isomer {
 namespace {
 
@@ -24,6 +26,38 @@ Json TraceSpan(int64_t process, int64_t row, const std::string& name, double sta
   Json event = Event("X", process, row, name);
   event["ts"] = start_us;
   event["dur"] = us;
+  return event;
+}
+
+Json TraceCounter(int64_t process, const std::string& name, double at_us, Json values) {
+  Json event = Event("C", process, 0, name);
+  event["ts"] = at_us;
+  event["args"] = std::move(values);
+  return event;
+}
+
+Json TraceArrowStart(int64_t process, int64_t row, int64_t id, const std::string& name,
+                     double at_us) {
+  Json event = Event("s", process, row, name);
+  event["cat"] = "wait";
+  event["id"] = id;
+  event["ts"] = at_us;
+  return event;
+}
+
+Json TraceArrowEnd(int64_t process, int64_t row, int64_t id, const std::string& name,
+                   double at_us) {
+  Json event = Event("f", process, row, name);
+  event["cat"] = "wait";
+  event["id"] = id;
+  event["ts"] = at_us;
+  event["bp"] = "e";  // the span that encloses the time, not the next one
+  return event;
+}
+
+Json TraceProcessPlace(int64_t process, int64_t place) {
+  Json event = Event("M", process, 0, "process_sort_index");
+  event["args"]["sort_index"] = place;
   return event;
 }
 

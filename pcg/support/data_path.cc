@@ -1,5 +1,7 @@
 #include "pcg/support/data_path.h"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 #include <system_error>
 
@@ -22,7 +24,12 @@ std::string DataPath(absl::string_view relative) {
     const std::filesystem::path set = std::filesystem::path(DataFolder()) / name;
     if (std::filesystem::exists(set, error)) return set.string();
   }
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    // Without /proc, as in some roots: as the kernel was given it.
+    const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    program = std::filesystem::canonical(started == nullptr ? "" : started, error);
+  }
   if (!error) {
     // Of an installed program nothing but its own files: the tree that it was built from may be
     // there, and be another one.

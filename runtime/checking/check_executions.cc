@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -66,7 +67,9 @@ absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedu
     of_run.communicator = nullptr;
     return RunTwice(graph, schedule, weights, inputs, learning_rate, of_run, backend);
   };
+  Progress progress("check executions", seeds + 2);
   ISOMER_ASSIGN_OR_RETURN(const Tensors expected, run({ExecutionKind::kInline}));
+  progress.Advance();
   ExecutionsCheck check;
   check.seeds = seeds;
   check.tensors = static_cast<int64_t>(expected.size());
@@ -81,6 +84,7 @@ absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedu
       return absl::Status(actual.status().code(),
                           absl::StrCat(name, ": ", actual.status().message()));
     }
+    progress.Advance();
     for (const auto& [title, value] : expected) {
       if (AreEqual(value, actual->at(title))) continue;
       check.difference = absl::StrCat(title, " in ", name);

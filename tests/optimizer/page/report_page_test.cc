@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "optimizer/page/shown_devices.h"
 #include "optimizer/page/step_bars.h"
 #include "optimizer/page/timeline_json.h"
 #include "optimizer/page/traffic_json.h"
+#include "optimizer/report/shown_devices.h"
 #include "tests/optimizer/report/report_scenario.h"
 
 namespace isomer {

@@ -1,4 +1,4 @@
-#include "optimizer/page/folded_graph.h"
+#include "optimizer/report/folded_graph.h"
 
 #include <map>
 #include <utility>

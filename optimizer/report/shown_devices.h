@@ -1,6 +1,6 @@
-// Which devices the page shows, and what each stands for.
-#ifndef ISOMER_OPTIMIZER_PAGE_SHOWN_DEVICES_H_
-#define ISOMER_OPTIMIZER_PAGE_SHOWN_DEVICES_H_
+// Which devices pages, pictures and traces show, and what each stands for.
+#ifndef ISOMER_OPTIMIZER_REPORT_SHOWN_DEVICES_H_
+#define ISOMER_OPTIMIZER_REPORT_SHOWN_DEVICES_H_
 
 #include <cstdint>
 #include <vector>
@@ -33,4 +33,4 @@ Json DevicesJson(const Schedule& schedule);
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_PAGE_SHOWN_DEVICES_H_
+#endif  // ISOMER_OPTIMIZER_REPORT_SHOWN_DEVICES_H_

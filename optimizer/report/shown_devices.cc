@@ -1,4 +1,4 @@
-#include "optimizer/page/shown_devices.h"
+#include "optimizer/report/shown_devices.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,9 @@
 // A graph with its repeated layers folded: operators that differ in the numbers of their names
 // alone are one node, drawn once.
-#ifndef ISOMER_OPTIMIZER_PAGE_FOLDED_GRAPH_H_
-#define ISOMER_OPTIMIZER_PAGE_FOLDED_GRAPH_H_
+#ifndef ISOMER_OPTIMIZER_REPORT_FOLDED_GRAPH_H_
+#define ISOMER_OPTIMIZER_REPORT_FOLDED_GRAPH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct FoldedGraph {
   std::vector<int> node_of;  // per node of the graph; -1: it is left out
 };
 
+// Graphs of up to so many nodes are shown without folding, too.
+inline constexpr size_t kMostUnfolded = 160;
+
 // Nodes are one if their folded names, operators, types and `more`(node) are equal. Without
 // `folds` every operator is a node.
 FoldedGraph Fold(
@@ -48,4 +52,4 @@ FoldedGraph Fold(
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_PAGE_FOLDED_GRAPH_H_
+#endif  // ISOMER_OPTIMIZER_REPORT_FOLDED_GRAPH_H_
