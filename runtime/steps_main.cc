@@ -72,8 +72,7 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
-  std::optional<Progress> progress(std::in_place, "run", steps,
-                                   options_.speaks ? stderr : stdout);
+  std::optional<Progress> progress(std::in_place, "run", steps, options_.speaks ? stderr : stdout);
   for (int64_t step = 0; step < steps; step += at_once) {
     std::vector<HostValues> inputs;
     for (int64_t i = 0; i < at_once; ++i) inputs.push_back(feeder_.Batch(step + i));

@@ -95,7 +95,8 @@ TEST_F(Explaining, TheTimelineIsDrawn) {
   Load(64, true);
   const std::string svg = TimelineSvg(graph_, schedule_, simulation_, cost_.machine());
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  EXPECT_NE(svg.find("device 1 compute"), std::string::npos);
+  EXPECT_NE(svg.find(">device 1</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">compute</text>"), std::string::npos);
   EXPECT_NE(svg.find("backward of matmul product"), std::string::npos);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
 }
