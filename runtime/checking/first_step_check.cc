@@ -9,7 +9,8 @@ absl::StatusOr<FirstStepCheck> CheckFirstStep(const Plan& plan, const HostValues
                                               const HostValues& inputs, Backend* backend,
                                               Job* job) {
   ISOMER_ASSIGN_OR_RETURN(const StepChecker checker, StepChecker::Make(plan, weights, inputs));
-  FirstStepCheck first{.reference = checker.reference()};
+  FirstStepCheck first;
+  first.reference = checker.reference();
   if (plan.precision != DataType::kFloat32) {
     ISOMER_ASSIGN_OR_RETURN(
         first.in_float32, CheckInFloat32(checker, plan, weights, inputs, backend, job->options()));
