@@ -66,7 +66,7 @@ class Localizer {
 
   absl::Status Localize(LocalCall* local) {
     const OpKind kind = node_.op.kind();
-    const std::vector<int64_t> shape = node_.outputs[0].LocalShape();
+    const std::vector<int64_t> shape = call_.sharding.outputs[0].LocalShape();
     if (kind == OpKind::kReshape || kind == OpKind::kExpand) {
       SetAttribute("shape", PythonList(shape), local);
     }
@@ -87,7 +87,7 @@ class Localizer {
       }
     }
     ISOMER_RETURN_IF_ERROR(AddWindows(local));
-    ISOMER_RETURN_IF_ERROR(AddSelection(local));
+    AddSelection(local);
     return AddCoordinates(local);
   }
 
@@ -95,14 +95,19 @@ class Localizer {
   int64_t Degree(int v) const { return call_.sharding.degrees[v]; }
   int64_t LocalSize(int v) const { return declaration_.dims[v].size.value() / Degree(v); }
 
-  absl::StatusOr<std::string> FirstOf(int v) const {
+  // The first index of the part along dim v: micro-batches are the outermost parts.
+  std::string FirstOf(int v) const {
+    if (Degree(v) == 1) return "0";
+    int64_t moments = 1, devices = 1;
     for (const TaskAxis& axis : call_.axes) {
-      if (axis.kind == TaskAxis::Kind::kDim && axis.dim == v && axis.moments > 1) {
-        return absl::UnimplementedError("micro-batches of a dim whose place counts");
-      }
+      if (axis.kind != TaskAxis::Kind::kDim || axis.dim != v) continue;
+      moments = axis.moments;
+      devices = axis.devices;
     }
-    if (Degree(v) == 1) return std::string("0");
-    return absl::StrCat(place_(call_.DigitsOf(mesh_, v)), " * ", LocalSize(v));
+    const std::string place = devices == 1 ? "" : place_(call_.DigitsOf(mesh_, v));
+    if (moments == 1) return absl::StrCat(place, " * ", LocalSize(v));
+    const std::string moment = absl::StrCat("self.calls % MICRO_BATCHES * ", LocalSize(v) * devices);
+    return devices == 1 ? moment : absl::StrCat(moment, " + ", place, " * ", LocalSize(v));
   }
 
   std::set<int> SelectDims() const {
@@ -114,13 +119,11 @@ class Localizer {
   }
 
   // Look-ups in a part of a table.
-  absl::Status AddSelection(LocalCall* local) const {
+  void AddSelection(LocalCall* local) const {
     for (int v : SelectDims()) {
       if (Degree(v) == 1) continue;
-      ISOMER_ASSIGN_OR_RETURN(const std::string first, FirstOf(v));
-      local->attributes.push_back({"first", first});
+      local->attributes.push_back({"first", FirstOf(v)});
     }
-    return absl::OkStatus();
   }
 
   absl::Status AddCoordinates(LocalCall* local) const {
@@ -132,17 +135,30 @@ class Localizer {
     if (split.empty()) return absl::OkStatus();
     const int queries = DimNamed(declaration_, "s");
     if (IsAttention(kind) && split == std::set<int>{queries}) {
-      ISOMER_ASSIGN_OR_RETURN(const std::string first, FirstOf(queries));
-      local->attributes.push_back({"first", first});
+      local->attributes.push_back({"first", FirstOf(queries)});
       local->attributes.push_back(
           {"queries", absl::StrCat(declaration_.dims[queries].size.value())});
       return absl::OkStatus();
     }
     if (kind == OpKind::kTrilu) {
       const int columns = static_cast<int>(declaration_.dims.size()) - 1;
-      ISOMER_ASSIGN_OR_RETURN(const std::string first_row, FirstOf(columns - 1));
-      ISOMER_ASSIGN_OR_RETURN(const std::string first_column, FirstOf(columns));
-      local->attributes.push_back({"first", absl::StrCat("(", first_row, ", ", first_column, ")")});
+      local->attributes.push_back(
+          {"first", absl::StrCat("(", FirstOf(columns - 1), ", ", FirstOf(columns), ")")});
+      return absl::OkStatus();
+    }
+    if (kind == OpKind::kDropout) {
+      std::vector<std::string> firsts;
+      std::vector<int64_t> sizes;
+      for (size_t v = 0; v < declaration_.dims.size(); ++v) {
+        firsts.push_back(FirstOf(static_cast<int>(v)));
+        sizes.push_back(declaration_.dims[v].size.value());
+      }
+      local->attributes.push_back({"first", absl::StrCat("[", absl::StrJoin(firsts, ", "), "]")});
+      local->attributes.push_back({"shape", PythonList(sizes)});
+      return absl::OkStatus();
+    }
+    if (kind == OpKind::kTop2Gating && split == std::set<int>{0}) {
+      local->attributes.push_back({"first", FirstOf(0)});
       return absl::OkStatus();
     }
     std::vector<std::string> names;
@@ -226,8 +242,9 @@ LocalCall WholeCall(const Node& node, const std::string& dtype_prefix) {
       node.op.kind() == OpKind::kNot ? "logical_not" : std::string(OpName(node.op.kind()));
   for (const Attribute& attribute : node.op.attributes()) {
     if (node.op.kind() == OpKind::kCast && attribute.name == "to") {
+      const auto to = static_cast<DataType>(node.op.Int("to"));
       local.attributes.push_back(
-          {"to", PythonType(static_cast<DataType>(node.op.Int("to")), dtype_prefix)});
+          {"to", to == DataType::kFloat32 ? "FLOAT" : PythonType(to, dtype_prefix)});
     } else {
       local.attributes.push_back({attribute.name, TextOf(attribute.value)});
     }

@@ -41,8 +41,10 @@ class Placer {
       const absl::Status placed = PlaceCall(id);
       if (!placed.ok()) return AtNode(graph_, id, placed);
     }
-    ISOMER_RETURN_IF_ERROR(PlaceLeaves());
+    ISOMER_RETURN_IF_ERROR(ArrangeInParts());
+    PlaceLeaves();
     if (program_.stages > 1) AssignChunks();
+    NoteIdleDevices();
     NoteLeafChunks();
     return std::move(program_);
   }
@@ -229,7 +231,7 @@ class Placer {
   }
 
   // A leaf is stored as its users need it, if they agree.
-  absl::Status PlaceLeaves() {
+  void PlaceLeaves() {
     std::map<NodeId, std::set<MeshPlacements>> needs;
     for (const auto& [id, call] : program_.calls) {
       for (const OperandNeed& need : call.operands) {
@@ -241,25 +243,82 @@ class Placer {
     int64_t arranged = 0;
     for (auto& [id, leaf] : program_.leaves) {
       leaf.placements = needs[id].size() == 1 ? *needs[id].begin() : Replicated();
-      const bool whole = leaf.placements == Replicated();
-      arranged += whole && graph_.node(id).op.kind() == OpKind::kWeight && IsArranged(id);
+      arranged += leaf.placements == Replicated() && IsArranged(id) &&
+                  graph_.node(id).op.kind() == OpKind::kWeight &&
+                  graph_.node(id).outputs[0].rank() > 1;
     }
     if (arranged > 0) {
       program_.notes.push_back(
           absl::StrCat(arranged, arranged == 1 ? " weight is" : " weights are",
                        " rearranged before use: each device keeps all of it and uses its part"));
     }
+  }
+
+  // Whether all of the leaf goes into a call that only prepares weights.
+  bool IsArranged(NodeId leaf) const {
+    for (const auto& [id, call] : program_.calls) {
+      if (!prepares_.contains(id)) continue;
+      for (const OperandNeed& need : call.operands) {
+        if (need.root.node == leaf && program_.mesh.sizes.front() > 1) return true;
+      }
+    }
+    return false;
+  }
+
+  // A plan says nothing of where weights are prepared (transposed, joined): before the step. Here
+  // each device does it, of the part that it needs if the users of the result agree on one.
+  absl::Status ArrangeInParts() {
+    for (NodeId id : program_.order) {
+      const PlacedCall& call = program_.calls.at(id);
+      const auto is_stored = [&](const OperandNeed& need) {
+        return IsStored(graph_.node(need.root.node).op.kind()) ||
+               prepares_.contains(need.root.node);
+      };
+      if (std::all_of(call.operands.begin(), call.operands.end(), is_stored)) prepares_.insert(id);
+    }
+    for (auto id = program_.order.rbegin(); id != program_.order.rend(); ++id) {
+      if (prepares_.contains(*id)) ISOMER_RETURN_IF_ERROR(ArrangeInParts(*id));
+    }
     return absl::OkStatus();
   }
 
-  // Whether what is made of weights alone is split, which the leaf is then not.
-  bool IsArranged(NodeId leaf) const {
-    for (const auto& [id, call] : program_.calls) {
-      bool reads = false;
-      for (const OperandNeed& need : call.operands) reads |= need.root.node == leaf;
-      if (reads && call.axes.empty() && program_.mesh.sizes.front() > 1) return true;
+  absl::Status ArrangeInParts(NodeId id) {
+    const Node& node = graph_.node(id);
+    PlacedCall& call = program_.calls.at(id);
+    if (!call.axes.empty() || node.outputs.size() != 1) return absl::OkStatus();
+    std::set<MeshPlacements> needs;
+    for (const auto& [user, reads] : program_.calls) {
+      for (const OperandNeed& need : reads.operands) {
+        if (need.root.node != id) continue;
+        if (need.moment_dim >= 0) return absl::OkStatus();
+        needs.insert(need.placements);
+      }
     }
-    return false;
+    if (needs.size() != 1) return absl::OkStatus();
+    const Declaration& declaration = call.sharding.declaration;
+    std::vector<TaskAxis> axes;
+    std::vector<int64_t> degrees(declaration.dims.size(), 1);
+    const MeshPlacements& need = *needs.begin();
+    for (size_t digit = 0; digit < need.size(); ++digit) {
+      if (need[digit].kind != MeshPlacement::Kind::kShard) continue;
+      const int lead = declaration.LeadOfOutputDim(0, need[digit].dim);
+      if (lead < 0 || !declaration.IsPartitionable(lead)) return absl::OkStatus();
+      axes.push_back({.dim = lead,
+                      .devices = program_.mesh.sizes[digit],
+                      .stride = program_.mesh.strides[digit]});
+      degrees[static_cast<size_t>(lead)] *= program_.mesh.sizes[digit];
+    }
+    std::vector<TensorType> logical;
+    for (TensorRef input : node.inputs) logical.push_back(graph_.type(input));
+    const auto operands = OperandTypesFor(node.op, logical, degrees);
+    if (!operands.ok()) return absl::OkStatus();  // its sizes do not divide: whole, then
+    ISOMER_ASSIGN_OR_RETURN(call.sharding, InferSharding(node.op, *operands));
+    call.axes = std::move(axes);
+    call.operands.clear();
+    call.outputs.clear();
+    call.moment_dims.clear();
+    const absl::Status placed = PlaceCall(id);
+    return placed.ok() ? placed : AtNode(graph_, id, placed);
   }
 
   // The first chunk on the stage of the call that no operand's chunk lies behind.
@@ -292,6 +351,22 @@ class Placer {
     }
   }
 
+  // Where the plan leaves devices of a stage idle, or has them do something else meanwhile.
+  void NoteIdleDevices() {
+    int64_t devices = 1, calls = 0;
+    for (const int64_t size : program_.mesh.sizes) devices *= size;
+    for (NodeId id : program_.order) {
+      const PlacedCall& call = program_.calls.at(id);
+      int64_t used = 1;
+      for (const TaskAxis& axis : call.axes) used *= axis.devices;
+      calls += used < devices && !prepares_.contains(id);
+    }
+    if (calls == 0) return;
+    program_.notes.push_back(absl::StrCat(
+        calls, calls == 1 ? " call that the plan has" : " calls that the plan has",
+        " on some of the devices ", calls == 1 ? "is" : "are", " computed on all of them"));
+  }
+
   void NoteLeafChunks() {
     for (const auto& [id, call] : program_.calls) {
       for (const OperandNeed& need : call.operands) {
@@ -306,6 +381,7 @@ class Placer {
   const int64_t num_devices_;
   PlacedProgram program_;
   std::set<NodeId> read_inputs_;
+  std::set<NodeId> prepares_;  // calls of weights and constants alone
 };
 
 }  // namespace

@@ -569,7 +569,7 @@ class PytorchWriter {
                     "\nMESH_NAMES = (", absl::StrJoin(names, ", "), names.size() == 1 ? ",)" : ")",
                     "\nSTAGES = ", program_.stages, "\nMICRO_BATCHES = ", program_.micro_batches,
                     "\nOPTIMIZER = \"", OptimizerName(plan_.update.optimizer),
-                    "\"\nTOLERANCE = 1e-5\nWEIGHTS_FILE = ", PythonString(weights_name_), "\n");
+                    "\"\nFLOAT = torch.float32\nTOLERANCE, FLOAT64_TOLERANCE = 1e-5, 1e-10\nWEIGHTS_FILE = ", PythonString(weights_name_), "\n");
     absl::StrAppend(&head, "R, P = Replicate(), Partial()\n");
     int most = 0;
     for (const auto& [id, call] : program_.calls) {
@@ -664,7 +664,10 @@ class PytorchWriter {
   }
 
   std::vector<int64_t> LocalShapeOf(TensorRef root) const {
-    if (program_.calls.contains(root.node)) return graph_.type(root).LocalShape();
+    const auto call = program_.calls.find(root.node);
+    if (call != program_.calls.end()) {
+      return call->second.sharding.outputs[static_cast<size_t>(root.output)].LocalShape();
+    }
     std::vector<int64_t> shape = graph_.type(root).Sizes();
     const PlacedLeaf& leaf = program_.leaves.at(root.node);
     for (size_t digit = 0; digit < leaf.placements.size(); ++digit) {

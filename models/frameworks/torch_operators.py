@@ -209,6 +209,27 @@ def where(condition, a, b):
     return torch.where(condition.bool(), a, b)
 
 
+def dropout(x, seed, rate, salt, first=None, shape=None):
+    """Which elements stay depends on their place in all of the tensor, [first ..] of `shape`."""
+    number = torch.zeros((), dtype=torch.int64, device=x.device)
+    for dim, size in enumerate(x.shape):
+        place = torch.arange(size, device=x.device) + (first[dim] if first else 0)
+        number = number[..., None] * (shape[dim] if shape else size) + place
+    return x * (pseudo_random(seed + salt, number) >= rate) / (1 - rate)
+
+
+def pseudo_random(a, b):
+    """Numbers in [0, 1), a fixed function of two integers (HashCombine of pcg/support/hash.h)."""
+
+    def mixed(x):
+        x = x - 0x61C8864680B583EB
+        x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
+        x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
+        return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+    return ((mixed(mixed(a) ^ b) >> 40) & 0xFFFFFF).to(FLOAT) * 2.0**-24
+
+
 # Normalisation.
 
 
@@ -437,7 +458,7 @@ def scatter_elements(x, indices, updates, axis, reduction):
 
 def one_hot(indices, depth, axis):
     y = indices[..., None] == torch.arange(depth, device=indices.device)
-    return torch.movedim(y.float(), -1, axis)
+    return torch.movedim(y.to(FLOAT), -1, axis)
 
 
 # Attention.
@@ -508,6 +529,26 @@ def gru_cell(x, p, state):
     (xr, xz, xn), (pr, pz, pn) = x.unbind(-2), p.unbind(-2)
     z = torch.sigmoid(xz + pz)
     return (1 - z) * torch.tanh(xn + torch.sigmoid(xr + pr) * pn) + z * state
+
+
+def top2_gating(gates, seed, capacity, random, salt, first=0):
+    """GShard's algorithm 1: what of each token goes to each slot, and the auxiliary loss."""
+    groups, tokens, experts = gates.shape
+    e1, e2 = torch.sort(gates, dim=-1, descending=True, stable=True).indices[..., :2].unbind(-1)
+    g1, g2 = (gates.gather(-1, e[..., None]).squeeze(-1) for e in (e1, e2))
+    to1, to2 = (F.one_hot(e, experts) for e in (e1, e2))
+    p1 = ((torch.cumsum(to1, 1) - to1) * to1).sum(-1)
+    p2 = ((to1.sum(1, keepdim=True) + torch.cumsum(to2, 1) - to2) * to2).sum(-1)
+    w1, w2 = g1 / (g1 + g2), g2 / (g1 + g2)
+    if random:
+        number = torch.arange(groups * tokens, device=gates.device) + first * tokens
+        w2 = w2 * (pseudo_random(seed + salt, number.reshape(groups, tokens)) < 2 * w2)
+    slot = torch.arange(capacity, device=gates.device)
+    y = sum(
+        (w[..., None] * to)[..., None] * (p[..., None] == slot)[..., None, :]
+        for w, to, p in ((w1, to1, p1), (w2, to2, p2))
+    )
+    return y, (to1.sum(1) / tokens * (gates.sum(1) / tokens)).sum(-1)
 
 
 def topk_routing(scores, bias=None, k=1, capacity=1):
