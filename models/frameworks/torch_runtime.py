@@ -115,7 +115,10 @@ class Part(nn.Module):
         return x.to_local(grad_placements=gradient)
 
     def constant(self, name, placements):
-        return local_part(self.leaves[name].to_local(), self.mesh, placements)
+        x = self.leaves[name]
+        if list(x.placements) == placements:
+            return x.to_local()
+        return local_part(x.to_local(), self.mesh, placements)
 
     def take(self, x, placements):
         """This device's part of an input, which every device is given whole."""
