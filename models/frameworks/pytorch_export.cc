@@ -565,11 +565,13 @@ class PytorchWriter {
       names.push_back("\"m0\"");
       sizes.push_back(1);
     }
-    absl::StrAppend(&head, "DEVICES = ", plan_.num_devices, "\nMESH = ", PythonTuple(sizes),
-                    "\nMESH_NAMES = (", absl::StrJoin(names, ", "), names.size() == 1 ? ",)" : ")",
-                    "\nSTAGES = ", program_.stages, "\nMICRO_BATCHES = ", program_.micro_batches,
-                    "\nOPTIMIZER = \"", OptimizerName(plan_.update.optimizer),
-                    "\"\nFLOAT = torch.float32\nTOLERANCE, FLOAT64_TOLERANCE = 1e-5, 1e-10\nWEIGHTS_FILE = ", PythonString(weights_name_), "\n");
+    absl::StrAppend(
+        &head, "DEVICES = ", plan_.num_devices, "\nMESH = ", PythonTuple(sizes), "\nMESH_NAMES = (",
+        absl::StrJoin(names, ", "), names.size() == 1 ? ",)" : ")", "\nSTAGES = ", program_.stages,
+        "\nMICRO_BATCHES = ", program_.micro_batches, "\nOPTIMIZER = \"",
+        OptimizerName(plan_.update.optimizer),
+        "\"\nFLOAT = torch.float32\nTOLERANCE, FLOAT64_TOLERANCE = 1e-5, 1e-10\nWEIGHTS_FILE = ",
+        PythonString(weights_name_), "\n");
     absl::StrAppend(&head, "R, P = Replicate(), Partial()\n");
     int most = 0;
     for (const auto& [id, call] : program_.calls) {
