@@ -409,5 +409,48 @@ INSTANTIATE_TEST_SUITE_P(
                  "output 'y': dim 3 must be 9, but its type is f32[2,3,8,8]"}),
     [](const testing::TestParamInfo<NodeCase>& info) { return info.param.name; });
 
+// As PyTorch's exporter writes x.split(2, dim=1) when it does not optimise: of size 5, by 2, 2, 1.
+TEST(OnnxSequence, PartsOfASplitByTheirPositions) {
+  OnnxFile file;
+  file.Input("x", {2, 5}).Ints("two", {}, {2}).Ints("first", {}, {0}).Ints("last", {}, {-1});
+  file.Node("SplitToSequence", {"x", "two"}, {"parts"}).With("axis", 1);
+  file.Node("SequenceAt", {"parts", "first"}, {"a"}).Node("SequenceAt", {"parts", "last"}, {"b"});
+  file.Output("a", {2, 2}).Output("b", {2, 1});
+  const auto model = ParseOnnx(file.Bytes(), "net.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Graph& graph = model->graph;
+  EXPECT_EQ(graph.type(graph.outputs()[0].tensor).ToString(), "f32[2,2]");
+  EXPECT_EQ(graph.type(graph.outputs()[1].tensor).ToString(), "f32[2,1]");
+  EXPECT_EQ(graph.outputs()[1].tensor.output, 2);
+}
+
+TEST(OnnxSequence, SlicesWithoutTheirDim) {
+  OnnxFile file;
+  file.Input("x", {3, 4}).Ints("second", {}, {1});
+  file.Node("SplitToSequence", {"x"}, {"rows"}).With("keepdims", 0);
+  file.Node("SequenceAt", {"rows", "second"}, {"y"}).Output("y", {4});
+  const auto model = ParseOnnx(file.Bytes(), "net.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->graph.type(model->graph.outputs()[0].tensor).ToString(), "f32[4]");
+}
+
+TEST(OnnxSequence, WhatIsNotThereIsSaid) {
+  const auto error_of = [](int64_t each, int64_t position) {
+    OnnxFile file;
+    file.Input("x", {2, 5}).Ints("each", {}, {each}).Ints("at", {}, {position});
+    file.Node("SplitToSequence", {"x", "each"}, {"parts"}).With("axis", 1);
+    file.Node("SequenceAt", {"parts", "at"}, {"y"}).Output("y", {2, 2});
+    return std::string(ParseOnnx(file.Bytes(), "net.onnx").status().message());
+  };
+  EXPECT_THAT(error_of(2, 3), testing::HasSubstr("its position is none of 3"));
+  EXPECT_THAT(error_of(2, -4), testing::HasSubstr("its position is none of 3"));
+  EXPECT_THAT(error_of(0, 0), testing::HasSubstr("parts of size 0 of dim 1 of size 5"));
+  OnnxFile file;
+  file.Input("x", {2, 2}).Ints("at", {}, {0});
+  file.Node("SequenceAt", {"x", "at"}, {"y"}).Output("y", {2, 2});
+  EXPECT_THAT(std::string(ParseOnnx(file.Bytes(), "net.onnx").status().message()),
+              testing::HasSubstr("its sequence is not one that SplitToSequence makes"));
+}
+
 }  // namespace
 }  // namespace isomer

@@ -75,7 +75,8 @@ bool MeansTheSameSince(int64_t opset, const std::string& op) {
 
 bool IsDefined(const std::string& name, const ImportState& state) {
   return name.empty() || state.tensors.count(name) > 0 || state.leaves.weights.count(name) > 0 ||
-         state.onnx.constants.count(name) > 0 || state.repeated.count(name) > 0;
+         state.onnx.constants.count(name) > 0 || state.repeated.count(name) > 0 ||
+         state.sequences.count(name) > 0;
 }
 
 // `name` becomes another name of what `of` is.

@@ -26,6 +26,7 @@ struct ImportState {
   std::map<std::string, TensorRef> tensors;  // those that are in the graph
   // Constants that are too large to be written out, and do not change along some of their dims.
   std::map<std::string, RepeatedTensor> repeated;
+  std::map<std::string, std::vector<TensorRef>> sequences;  // of tensors in the graph
   std::vector<bool> depends_on_data;  // per node of the graph
   std::set<std::string> untrained;    // floats that are constants: running statistics
   std::vector<std::string> notes;

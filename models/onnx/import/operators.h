@@ -66,6 +66,8 @@ void ImportCenterCropPad(NodeImporter& node);
 
 // lookup.cc
 void ImportSplit(NodeImporter& node);
+void ImportSplitToSequence(NodeImporter& node);
+void ImportSequenceAt(NodeImporter& node);
 void ImportSlice(NodeImporter& node);
 void ImportGather(NodeImporter& node);
 void ImportGatherElements(NodeImporter& node);
