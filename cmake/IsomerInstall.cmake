@@ -1,6 +1,5 @@
 # cmake --install BUILD --prefix P, and packages of the same files by CPack (docs/install.md).
 # Programs look for their data beside themselves (pcg/support/data_path.h): all of it may be moved.
-set(CMAKE_INSTALL_DOCDIR share/doc/isomer CACHE PATH "Documents")
 include(GNUInstallDirs)
 
 get_property(programs GLOBAL PROPERTY ISOMER_PROGRAMS)
@@ -16,9 +15,15 @@ install(FILES verifier/mutation/known_answers.txt DESTINATION ${data}/verifier/m
 install(DIRECTORY models/data DESTINATION ${data}/models
         FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN README.md)
 
-install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN *.md)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+set(documents ${CMAKE_INSTALL_DATADIR}/doc/isomer)
+install(FILES README.md DESTINATION ${documents})
+install(DIRECTORY docs DESTINATION ${documents} FILES_MATCHING PATTERN *.md)
+install(FILES LICENSE DESTINATION ${documents})
+# What Debian wants of a package: who, and which of the licences that it keeps in one place.
+file(WRITE ${PROJECT_BINARY_DIR}/manual/copyright
+     "Copyright: the authors of Isomer.\n\nLicensed under the Apache License, Version 2.0: LICENSE "
+     "beside this file,\non Debian also /usr/share/common-licenses/Apache-2.0.\n")
+install(FILES ${PROJECT_BINARY_DIR}/manual/copyright DESTINATION ${documents})
 
 # Manual pages and completion are what programs say of themselves: --help=man, bash, zsh, fish.
 if(NOT CMAKE_CROSSCOMPILING)
@@ -58,6 +63,16 @@ set(CPACK_PACKAGE_NAME isomer)
 set(CPACK_PACKAGE_VENDOR Isomer)
 set(CPACK_PACKAGE_CONTACT "Isomer maintainers <maintainers@isomer.invalid>" CACHE STRING
     "Who answers for packages that are built here")
+# Debian asks for one; what changed is in the commits, and why in docs/decisions.md.
+if(ISOMER_GZIP)
+  string(TIMESTAMP today "%a, %d %b %Y 00:00:00 +0000" UTC)  # of SOURCE_DATE_EPOCH if that is set
+  file(WRITE ${PROJECT_BINARY_DIR}/manual/changelog
+       "isomer (${PROJECT_VERSION}) unstable; urgency=medium\n\n"
+       "  * See docs/decisions.md.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${today}\n")
+  execute_process(COMMAND ${ISOMER_GZIP} -9nf changelog
+                  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/manual)
+  install(FILES ${PROJECT_BINARY_DIR}/manual/changelog.gz DESTINATION ${documents})
+endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "superoptimizer for distributed deep learning, with proofs")
 set(CPACK_PACKAGE_DESCRIPTION
     "Isomer takes a neural network and a cluster and returns the fastest way to run
