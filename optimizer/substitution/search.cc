@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -155,7 +156,7 @@ class ChainSearch {
     const int64_t pieces = static_cast<int64_t>(solved_.size());
     const int64_t turn = std::clamp<int64_t>(budget_ / (4 * pieces), 1, kLongestTurn);
     int64_t left = budget_;
-    Progress progress("search", budget_);
+    Progress progress("search", budget_, options_.watch != nullptr ? nullptr : stderr);
     const auto take_turn = [&](Solved* solved) {
       const double before_us = solved->search->best_us();
       const int64_t mapped = solved->search->mapped();

@@ -201,10 +201,12 @@ Progress::Progress(absl::string_view label, int64_t total, std::FILE* out)
     : state_{.label = std::string(label), .detail = "", .total = total},
       out_(out),
       start_(steady_clock::now()) {
-  ProgressLine::Instance().Enter(this);
+  if (out_ != nullptr) ProgressLine::Instance().Enter(this);
 }
 
-Progress::~Progress() { ProgressLine::Instance().Leave(this); }
+Progress::~Progress() {
+  if (out_ != nullptr) ProgressLine::Instance().Leave(this);
+}
 
 void Progress::Advance(int64_t count) {
   ProgressLine::Instance().Update([&] { state_.done += count; });

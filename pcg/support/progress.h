@@ -39,7 +39,7 @@ std::string RenderProgress(const ProgressState& outer, const ProgressState& inne
 //   for (...) { ...; progress.Advance(); }
 class Progress {
  public:
-  // `total` 0: not known beforehand.
+  // `total` 0: not known beforehand. `out` null: somebody else tells of it.
   Progress(absl::string_view label, int64_t total, std::FILE* out = stderr);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
