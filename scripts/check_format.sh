@@ -10,7 +10,7 @@ command -v clang-format >/dev/null || {
   echo "error: clang-format is not installed; run scripts/install_dependencies.sh" >&2
   exit 1
 }
-for folder in pcg rules generator verifier optimizer runtime models tests bench; do
+for folder in pcg rules generator verifier optimizer runtime models python tests bench; do
   [[ -d $folder ]] && find "$folder" -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.js'
 done | sort | xargs -r -n 20 -P 2 clang-format "${arguments[@]}" || {

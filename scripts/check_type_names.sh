@@ -6,7 +6,7 @@ set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
 folders=()
-for folder in pcg rules generator verifier optimizer runtime models tests bench; do
+for folder in pcg rules generator verifier optimizer runtime models python tests bench; do
   [[ -d $folder ]] && folders+=("$folder")
 done
 find "${folders[@]}" -name '*.h' -o -name '*.cc' | sort | xargs awk '

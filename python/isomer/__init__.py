@@ -1,0 +1,40 @@
+"""Isomer: the fastest proven-equal way to run a network on a cluster.
+
+    import isomer
+
+    model = isomer.load("net.onnx")              # or a torch.nn.Module, or "zoo:bert_large"
+    machine = isomer.Machine("dgx_h100", nodes=2)
+    plan = isomer.optimize(model, machine, optimizer="adam", precision="bfloat16", time_limit=10)
+    print(plan.headline)
+    assert plan.verify(model)                    # replays each step of its derivation
+    outputs, gradients = plan.run(plan.random_inputs())    # on virtual devices: NumPy in and out
+
+docs/python.md has the rest.
+"""
+
+from __future__ import annotations
+
+import os as _os
+
+from . import _isomer, errors as _errors
+from .errors import DoesNotFit, Error, InputError, Note
+from .machine import Level, Machine, machine_presets
+from .model import Model, Tensor, ZooModel, load, unsupported, zoo
+from .plan import Operator, Plan, Prediction, Verification, load_plan
+from .progress import Progress
+from .search import known_names as _known_names, optimize, search_options
+from .session import Check, Difference, Session, StepResult
+
+__all__ = [
+    "Check", "Difference", "DoesNotFit", "Error", "InputError", "Level", "Machine", "Model", "Note",
+    "Operator", "Plan", "Prediction", "Progress", "Session", "StepResult", "Tensor", "Verification",
+    "ZooModel", "load", "load_plan", "machine_presets", "optimize", "search_options", "unsupported",
+    "zoo",
+]
+
+_errors._know(_known_names(("machine", "nodes", "devices_per_node", "device_memory_gib",
+                            "batch_size", "dims", "schedule", "reprove", "learning_rate")))
+# Rules and machines of an installed package; of a build they are in the source tree.
+_data = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "data")
+if _os.path.isdir(_data):
+    _isomer.set_data_folder(_os.fsencode(_data))

@@ -1,0 +1,147 @@
+"""torch modules, exported on the spot."""
+
+import gc
+import os
+import pathlib
+import unittest
+
+import numpy as np
+import torch
+
+import isomer
+from support import Case, small_plan
+
+
+class Perceptron(torch.nn.Module):
+    def __init__(self, inputs=16, hidden=32, classes=8):
+        super().__init__()
+        self.first = torch.nn.Linear(inputs, hidden)
+        self.drop = torch.nn.Dropout(0.5)
+        self.second = torch.nn.Linear(hidden, classes)
+
+    def forward(self, features):
+        return self.second(self.drop(torch.relu(self.first(features))))
+
+
+class TorchTest(Case):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+        self.module = Perceptron()
+        self.example = torch.randn(16, 16)
+
+    def test_both_exporters_compute_what_torch_does(self):
+        self.module.eval()
+        expected = self.module(self.example).detach().numpy()
+        for exporter in ("auto", "dynamo", "torchscript"):
+            with self.subTest(exporter=exporter):
+                model = isomer.load(self.module, self.example, exporter=exporter,
+                                    input_names=["features"])
+                self.assertEqual(model.source, "Perceptron")
+                plan = small_plan(model, mode="inference")
+                self.assertTrue(plan.verify(model))
+                outputs = plan.run({"features": self.example}).outputs
+                np.testing.assert_allclose(list(outputs.values())[0], expected, atol=1e-6)
+
+    def test_gradients_are_torchs(self):
+        model = isomer.load(self.module, self.example, input_names=["features"])
+        plan = small_plan(model, loss="cross_entropy")
+        labels = torch.randint(0, 8, (16,))
+        names = {tensor.dtype: tensor.name for tensor in plan.inputs}
+        outputs, gradients = plan.run({"features": self.example, names["i64"]: labels})
+        self.module.eval()
+        loss = torch.nn.functional.cross_entropy(self.module(self.example), labels)
+        loss.backward()
+        self.assertAlmostEqual(float(outputs[plan.loss]), float(loss), places=5)
+        for name in ("first.bias", "second.bias"):
+            np.testing.assert_allclose(gradients[name],
+                                       self.module.get_parameter(name).grad.numpy(), atol=1e-6)
+
+    def test_the_module_stays_as_it_was(self):
+        self.module.train()
+        self.module.first.eval()
+        isomer.load(self.module, self.example)
+        self.assertTrue(self.module.training and self.module.drop.training)
+        self.assertFalse(self.module.first.training)
+
+    def test_a_module_of_two_inputs(self):
+        class Two(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(8, 8)
+
+            def forward(self, left, right):
+                return self.layer(left) + right
+
+        model = isomer.load(Two(), (torch.randn(4, 8), torch.randn(4, 8)),
+                            input_names=["left", "right"])
+        self.assertEqual([tensor.name for tensor in model.inputs], ["left", "right"])
+
+    def test_large_weights_stay_in_their_file(self):
+        module = Perceptron(inputs=1024, hidden=2048)  # 8.4 MB
+        example = torch.randn(4, 1024)
+        kept = self.folder / "net.onnx"
+        model = isomer.load(module, example, exporter="dynamo", save_to=kept)
+        plan = small_plan(model)
+        self.assertEqual({pathlib.Path(file).parent for file in plan._handle.weight_files},
+                         {self.folder})
+        plan.save(self.folder / "net.plan")
+        self.assertLess((self.folder / "net.plan").stat().st_size, 1 << 20)
+        self.assertTrue(isomer.load_plan(self.folder / "net.plan").verify(kept))
+
+    def test_a_temporary_export_goes_with_its_plan(self):
+        module = Perceptron(inputs=1024, hidden=2048)
+        model = isomer.load(module, torch.randn(4, 1024), exporter="dynamo")
+        plan = small_plan(model)
+        folder = os.path.dirname(model._export.path)
+        del model
+        gc.collect()
+        self.assertTrue(os.path.isdir(folder))
+        self.assertIn("loss", plan.run(plan.random_inputs()).outputs)
+        with self.refuses("save_to=FILE"):
+            plan.save(self.folder / "x.plan")
+        del plan
+        gc.collect()
+        self.assertFalse(os.path.exists(folder))
+
+    def test_a_small_one_is_saved_all_the_same(self):
+        plan = small_plan(isomer.load(self.module, self.example))
+        plan.save(self.folder / "x.plan")
+        self.assertTrue(isomer.load_plan(self.folder / "x.plan").verify())
+
+    def test_what_is_refused(self):
+        class Branches(torch.nn.Module):
+            def forward(self, x):
+                return x * 2 if float(x.sum()) > 0 else torch.linalg.svd(x)[0]
+
+        for arguments, parts in [
+            ({}, ["needs example_inputs"]),
+            ({"example_inputs": []}, ["needs example_inputs"]),
+            ({"example_inputs": [1]}, ["number 0 is a int"]),
+            ({"example_inputs": self.example, "input_names": ["a", "b"]}, ["2 names of 1 inputs"]),
+            ({"example_inputs": self.example, "exporter": "foo"}, ["exporter=foo"]),
+            ({"example_inputs": self.example, "batch_size": 3}, ["batch_size"]),
+            ({"example_inputs": self.example, "save_to": "/none/x.onnx"}, ["no folder /none"]),
+            ({"example_inputs": torch.randn(16, 5)}, ["Perceptron cannot be exported", "dynamo: ",
+                                                      "torchscript: "]),
+        ]:
+            with self.subTest(arguments=list(arguments)), self.refuses(*parts):
+                isomer.load(self.module, **arguments)
+        with self.refuses("Branches"):
+            isomer.load(Branches(), self.example, exporter="dynamo")
+
+    def test_tensors_are_inputs(self):
+        plan = small_plan()
+        arrays = plan.random_inputs()
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        name = next(tensor.name for tensor in plan.inputs if tensor.dtype == "f32")
+        expected = plan.run(arrays).outputs["loss"]
+        self.assertEqual(plan.run(tensors).outputs["loss"], expected)
+        tensors[name] = tensors[name].clone().requires_grad_()
+        self.assertEqual(plan.run(tensors).outputs["loss"], expected)
+        tensors[name] = tensors[name].detach().bfloat16()
+        self.assertTrue(np.isfinite(plan.run(tensors).outputs["loss"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
