@@ -1,10 +1,14 @@
 #include "optimizer/export_main.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -15,13 +19,23 @@
 #include "absl/strings/strip.h"
 #include "models/frameworks/pytorch_export.h"
 #include "models/load_plan.h"
+#include "optimizer/machine/machine.h"
+#include "optimizer/proposal/launch_text.h"
+#include "optimizer/search/grid_of_plan.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/output_files.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "rules/language/rule.h"
+#include "verifier/certificate/equal_sides.h"
 
-ABSL_FLAG(std::string, to, "", "of export: pytorch");
+ABSL_FLAG(std::string, to, "", "of export: pytorch, megatron, deepspeed or torchtitan");
 ABSL_DECLARE_FLAG(std::string, out);
+ABSL_DECLARE_FLAG(std::string, machine);
+ABSL_DECLARE_FLAG(int64_t, nodes);
+ABSL_DECLARE_FLAG(int64_t, devices_per_node);
 
 namespace isomer {
 namespace {
@@ -31,12 +45,60 @@ constexpr char kHelp[] =
     "Usage: isomer-optimize export PLAN --to=FRAMEWORK --out=FILE\n\n"
     "Flags:\n"
     "  --to: pytorch: a Python file that torchrun starts, with the plan as modules on DTensor\n"
-    "    placements; weights that the plan holds go to a .safetensors file beside it\n"
+    "    placements; weights that the plan holds go to a .safetensors file beside it.\n"
+    "    megatron, deepspeed, torchtitan: the settings of a plan that is a configuration\n"
+    "    of tensor, pipeline, context, expert and data parallelism, which --compare reads\n"
+    "  --machine, --nodes, --devices_per_node: of settings, what the plan was made for\n"
     "  --out: the file to write\n"
     "  --json: write the summary that scripts read to this file\n\n"
     "Exit code 1, and a line for each reason: the framework cannot express the plan.\n\n"
     "Example:\n"
     "  isomer-optimize export bert.plan --to=pytorch --out=bert_plan.py\n";
+
+constexpr char kPytorch[] = "pytorch";
+
+bool WritesSettings(const std::string& to) {
+  return absl::c_find(kLaunchFrameworks, to) != std::end(kLaunchFrameworks);
+}
+
+// Exit code 1: the answer is no.
+int CannotSay(const std::string& path, const std::string& to, absl::string_view why) {
+  std::fprintf(stderr, "%s cannot be said in %s: %s\n", path.c_str(), to.c_str(),
+               std::string(why).c_str());
+  return kExitNo;
+}
+
+absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, const std::string& to,
+                                   const std::string& out) {
+  if (absl::GetFlag(FLAGS_machine).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--to=", to, " needs --machine (and --nodes and the like), which the plan was made for"));
+  }
+  if (plan.mode != "training") return CannotSay(path, to, "it is a plan for inference");
+  ISOMER_ASSIGN_OR_RETURN(Machine machine,
+                          LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
+                                      absl::GetFlag(FLAGS_devices_per_node)));
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(DataPath("rules/default.rules")));
+  const RuleIndex index(rules);
+  const CostModel cost(std::move(machine));
+  OptimizeOptions options;
+  options.equal = [](const ConcreteSide& source, const ConcreteSide& target,
+                     const InputNumbers& numbers) {
+    std::set<std::string> lemmas;
+    return EqualSides(source, target, &lemmas, numbers).ok();
+  };
+  const absl::StatusOr<GridRequest> grid = GridOfPlan(plan, index, cost, options);
+  if (absl::IsNotFound(grid.status())) return CannotSay(path, to, grid.status().message());
+  ISOMER_RETURN_IF_ERROR(grid.status());
+  ISOMER_ASSIGN_OR_RETURN(
+      const LaunchText launch,
+      LaunchTextOf(to, *grid, plan.num_devices, BatchSize(plan.model.graph), plan.precision));
+  for (const std::string& unsaid : launch.unsaid) CannotSay(path, to, unsaid);
+  if (!launch.unsaid.empty()) return kExitNo;
+  ISOMER_RETURN_IF_ERROR(WriteFileAtomically(out, launch.text));
+  std::printf("%s: %s of %s\n%s", out.c_str(), to.c_str(), path.c_str(), launch.text.c_str());
+  return kExitDone;
+}
 
 std::string FileNameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -48,14 +110,20 @@ absl::Status WriteExport(const FrameworkExport& file, const std::string& out,
 }
 
 absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
-  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"to", "out"}, "is not for export"));
+  ISOMER_RETURN_IF_ERROR(
+      RefuseFlagsBut({"to", "out", "machine", "nodes", "devices_per_node"}, "is not for export"));
   const std::string to = absl::GetFlag(FLAGS_to), out = absl::GetFlag(FLAGS_out);
   if (arguments.size() != 1 || to.empty() || out.empty()) {
     return absl::InvalidArgumentError(
         "export takes one PLAN, --to and --out (see isomer-optimize export --help)");
   }
-  if (to != "pytorch") {
-    return absl::InvalidArgumentError(absl::StrCat("--to=", to, ": there is pytorch"));
+  if (to != kPytorch && !WritesSettings(to)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--to=", to, ": there are pytorch, ", absl::StrJoin(kLaunchFrameworks, ", ")));
+  }
+  if (!WritesSettings(to)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"machine", "nodes", "devices_per_node"},
+                                       "is for settings (--to=megatron and the like)"));
   }
   const std::string& path = arguments[0];
   ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(path));
@@ -64,6 +132,7 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
         absl::StrCat(path, ": it is no plan (isomer-optimize MODEL --out=PLAN makes one)"));
   }
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(path, {}));
+  if (WritesSettings(to)) return ExportSettings(path, plan, to, out);
   const std::string weights = absl::StrCat(absl::StripSuffix(out, ".py"), ".safetensors");
   const std::vector<NamedFile> outputs = {{"--out", out}, {"the weights", weights}};
   const std::vector<NamedFile> inputs = {{"PLAN", path}};
@@ -72,9 +141,7 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   const absl::StatusOr<FrameworkExport> file =
       PytorchFileOf(plan, FileNameOf(out), FileNameOf(weights));
   if (absl::IsUnimplemented(file.status())) {
-    std::fprintf(stderr, "%s cannot be said in %s: %s\n", path.c_str(), to.c_str(),
-                 std::string(file.status().message()).c_str());
-    return kExitNo;
+    return CannotSay(path, to, file.status().message());
   }
   ISOMER_RETURN_IF_ERROR(file.status());
   ISOMER_RETURN_IF_ERROR(WriteExport(*file, out, weights));
