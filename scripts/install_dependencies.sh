@@ -10,8 +10,8 @@ packages=(
   clang-format clang-tidy
 )
 # Installed where the distribution has them. Without the first two nothing is fuzzed, without the
-# others isomer-optimize has no --report.
-optional=(clang-16 libclang-rt-16-dev node-d3 node-dagre-layout)
+# next two isomer-optimize has no --report, without the others there is no Python package.
+optional=(clang-16 libclang-rt-16-dev node-d3 node-dagre-layout pybind11-dev python3-dev python3-numpy)
 
 is_installed() {
   [[ $(dpkg-query -W -f='${Status}' "$1" 2>/dev/null) == *" installed" ]]

@@ -1,0 +1,78 @@
+#include "optimizer/request/optimize_request.h"
+
+#include <set>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+std::string ErrorOf(const OptimizeRequest& request) {
+  return std::string(OptionsOf(request).status().message());
+}
+
+TEST(OptimizeRequest, DefaultsAreASearchOfTraining) {
+  const OptimizeOptions options = OptionsOf(OptimizeRequest()).value();
+  EXPECT_TRUE(options.training);
+  EXPECT_TRUE(options.plan.empty());
+  EXPECT_TRUE(options.choose_update_method);
+  EXPECT_EQ(options.search.budget, SearchOptions().budget);
+  EXPECT_FALSE(options.grid.has_value());
+}
+
+TEST(OptimizeRequest, ErrorsNameTheOption) {
+  OptimizeRequest request;
+  request.mode = "foo";
+  EXPECT_EQ(ErrorOf(request), "--mode=foo: there are training and inference");
+  request = {};
+  request.time_limit = -1;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--time_limit"));
+  request = {};
+  request.threads = 5000;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--threads=5000"));
+  request = {};
+  request.without = {"nobody"};
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--without"));
+}
+
+TEST(OptimizeRequest, RefusesWhatIsStatedAndDoesNotApply) {
+  OptimizeRequest request;
+  EXPECT_TRUE(OptionsOf(request).ok());
+  request.given = {"tensor"};
+  EXPECT_EQ(ErrorOf(request), "--tensor is for --plan=grid");
+  request.plan = "grid";
+  request.tensor = 2;
+  const OptimizeOptions options = OptionsOf(request).value();
+  EXPECT_EQ(options.grid->degrees.tensor, 2);
+}
+
+TEST(OptimizeRequest, PipelinesOfChunks) {
+  OptimizeRequest request;
+  request.plan = "grid";
+  request.pipeline = "4x2";
+  const OptimizeOptions options = OptionsOf(request).value();
+  EXPECT_EQ(options.grid->stages, 4);
+  EXPECT_EQ(options.grid->chunks, 2);
+  request.pipeline = "4x2x1";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--pipeline=4x2x1"));
+}
+
+TEST(MachineRequest, SearchesOfAlgebraHaveOneDevice) {
+  MachineRequest request;
+  request.machine = "dgx_h100";
+  request.nodes = 2;
+  EXPECT_EQ(MachineOf(request, "hierarchical")->num_devices(), 16);
+  EXPECT_EQ(MachineOf(request, "algebra")->num_devices(), 1);
+  request.device_memory_gib = 0.5;
+  EXPECT_EQ(MachineOf(request, "")->memory_bytes(), int64_t{1} << 29);
+  request.device_memory_gib = -1;
+  EXPECT_THAT(std::string(MachineOf(request, "").status().message()),
+              HasSubstr("--device_memory_gib"));
+}
+
+}  // namespace
+}  // namespace isomer
