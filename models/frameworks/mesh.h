@@ -1,5 +1,5 @@
 // The devices of a plan as a mesh of digits, and where a tensor is on it: what PyTorch's DTensor
-// and JAX's shardings speak of.
+// speaks of.
 //
 // A machine view walks over devices in strides, from which come the digits of a device's number:
 // with strides 1 and 2 of 4 devices, device = 2 * digit0 + digit1. A digit along which no call is

@@ -1,4 +1,4 @@
-// The operators of a framework: the functions of its file (torch_operators.py, jax_operators.py),
+// The operators of a framework: the functions of its file (torch_operators.py),
 // which are compiled into the programs, and calls of them as text.
 #ifndef ISOMER_MODELS_FRAMEWORKS_OPERATOR_TEXT_H_
 #define ISOMER_MODELS_FRAMEWORKS_OPERATOR_TEXT_H_

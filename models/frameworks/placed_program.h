@@ -1,6 +1,6 @@
 // A plan as the frameworks run it: each call on the part of its operands that a device has, with
 // the placement of every operand and result on one mesh. What becomes of it in Python is said in
-// pytorch_export.h and jax_export.h.
+// pytorch_export.h.
 //
 // Parallel operators are identities on values: here they are gone, and what a call needs is said of
 // the tensor behind them. The gradient of a shard is a shard, that of a partial sum a whole copy,

@@ -6,8 +6,6 @@ namespace isomer {
 
 extern const char kTorchOperators[];  // torch_operators.py
 extern const char kTorchRuntime[];    // torch_runtime.py
-extern const char kJaxOperators[];    // jax_operators.py
-extern const char kJaxRuntime[];      // jax_runtime.py
 
 }  // namespace isomer
 

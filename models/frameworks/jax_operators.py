@@ -1,1 +1,0 @@
-# What each operator is in JAX.

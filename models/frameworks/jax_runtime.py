@@ -1,1 +1,0 @@
-# What every export to JAX has in it.
