@@ -27,7 +27,8 @@ class BuildByCMake(build_ext):
     def build_extension(self, ext):
         if not (ROOT / "CMakeLists.txt").exists():
             raise SystemExit("error: the tree that python/ is a folder of is needed to build it")
-        build = pathlib.Path(self.build_temp).resolve()
+        # Of the tree's build folder: checks of sources read python/.
+        build = ROOT / "build" / pathlib.Path(self.build_temp).name.replace("temp.", "python.")
         build.mkdir(parents=True, exist_ok=True)
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         subprocess.run(["cmake", "-S", ROOT, "-B", build, *generator,
