@@ -16,6 +16,7 @@
 #include "optimizer/report/node_times.h"
 #include "optimizer/report/split_text.h"
 #include "optimizer/report/timeline_svg.h"
+#include "optimizer/report/trace.h"
 #include "optimizer/request/misfit_text.h"
 #include "optimizer/request/optimize_request.h"
 #include "optimizer/search/enough_devices.h"
@@ -255,17 +256,16 @@ absl::Status WriteStepTimeline(const PyPlan& plan, const std::string& path) {
 
 absl::Status WriteStepTrace(const PyPlan& plan, const std::string& path) {
   const PyPlan::Priced& priced = PricedOrThrow(plan);
-  const LoweredPlan& lowered = priced.result.lowered;
-  return WriteTrace(path, lowered.mapped.graph, lowered.schedule, priced.result.simulation,
-                    priced.context->cost->machine());
+  return WriteTrace(path, priced.result.lowered, priced.result.simulation, *priced.context->cost);
 }
 
 absl::Status WriteOnnx(const PyPlan& plan, const std::string& path) {
   if (plan.plan().mode != "inference") {
     return absl::InvalidArgumentError("export_onnx is for --mode=inference");
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents,
-                          OnnxFileOf(plan.plan().model, plan.plan().graph));
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::string contents,
+      OnnxFileOf(plan.plan().model, plan.plan().graph, StoredWeights::kPrepared));
   return WriteFileAtomically(path, contents);
 }
 

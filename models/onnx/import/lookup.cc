@@ -139,8 +139,8 @@ void ImportSplitToSequence(NodeImporter& node) {
   if (!node.HasInput(1) || node.Constant(1)->dims.empty()) {
     const int64_t each = sizes[0];
     constexpr int64_t kMostParts = 1 << 16;
-    if (!node.Expect(each >= 1 && size / each <= kMostParts, "parts of size ", each, " of dim ", axis,
-                     " of size ", size)) {
+    if (!node.Expect(each >= 1 && size / each <= kMostParts, "parts of size ", each, " of dim ",
+                     axis, " of size ", size)) {
       return;
     }
     sizes.assign(size / each, each);

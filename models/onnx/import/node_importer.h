@@ -27,8 +27,8 @@ struct ImportState {
   // Constants that are too large to be written out, and do not change along some of their dims.
   std::map<std::string, RepeatedTensor> repeated;
   std::map<std::string, std::vector<TensorRef>> sequences;  // of tensors in the graph
-  std::vector<bool> depends_on_data;  // per node of the graph
-  std::set<std::string> untrained;    // floats that are constants: running statistics
+  std::vector<bool> depends_on_data;                        // per node of the graph
+  std::set<std::string> untrained;  // floats that are constants: running statistics
   std::vector<std::string> notes;
   std::string batch_fixed_by;  // the first node that states the batch that the file fixes
   // What the import may yet compute by itself. A file of a few bytes can ask for any amount.
