@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kData = ISOMER_SOURCE_DIR "/models/data/";
+const std::string kExampleModels = ISOMER_SOURCE_DIR "/models/data/";
 const std::string kMlp = "zoo:mlp?layers=3&inputs=64&hidden=256&classes=10";
 
 std::string MessageOf(const std::string& spec, int64_t batch_size = 0) {
@@ -60,7 +60,7 @@ class Isomorphism {
 };
 
 TEST(Zoo, EncoderIsWhatBertTinyImportsTo) {
-  const Model imported = ImportOnnx(kData + "bert_tiny.onnx").value();
+  const Model imported = ImportOnnx(kExampleModels + "bert_tiny.onnx").value();
   const Model built = LoadAnyModel("zoo:encoder").value();
   Isomorphism isomorphism(imported.graph, built.graph);
   EXPECT_TRUE(isomorphism.Holds());
@@ -75,7 +75,7 @@ TEST(Zoo, DigitsCnnHasTheParametersOfTheExportedOne) {
     const Node& node = built.graph.node(id);
     if (node.op.kind() == OpKind::kWeight) parameters += node.outputs[0].NumElements();
   }
-  const Model imported = ImportOnnx(kData + "digits_cnn.onnx").value();
+  const Model imported = ImportOnnx(kExampleModels + "digits_cnn.onnx").value();
   for (const auto& [name, values] : imported.weights) {
     exported += static_cast<int64_t>(values.size());
   }
@@ -103,8 +103,8 @@ TEST(LoadAnyModel, OwnFilesInEveryForm) {
 
 TEST(LoadAnyModel, ErrorsNameTheFile) {
   EXPECT_THAT(MessageOf("nowhere.onnx"), HasSubstr("nowhere.onnx: "));
-  EXPECT_THAT(MessageOf(kData), HasSubstr("directory"));
-  EXPECT_THAT(MessageOf(kData + "digits.csv"), HasSubstr("digits.csv: no ONNX model"));
+  EXPECT_THAT(MessageOf(kExampleModels), HasSubstr("directory"));
+  EXPECT_THAT(MessageOf(kExampleModels + "digits.csv"), HasSubstr("digits.csv: no ONNX model"));
   const std::string path = testing::TempDir() + "/load_test_bad";
   ASSERT_TRUE(WriteFileAtomically(path, "%0 = input \"x\" : f32[2,\n").ok());
   EXPECT_THAT(MessageOf(path), HasSubstr(path + ": "));

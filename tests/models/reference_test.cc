@@ -15,7 +15,7 @@
 namespace isomer {
 namespace {
 
-const std::string kData = ISOMER_SOURCE_DIR "/models/data/";
+const std::string kExampleModels = ISOMER_SOURCE_DIR "/models/data/";
 
 // The lines of a reference file: "gradient conv1.bias l2" -> its numbers.
 std::map<std::string, std::vector<double>> ReadReference(const std::string& path) {
@@ -73,7 +73,7 @@ const Array<double>& OutputOf(const Model& model, const Values<double>& values, 
 
 class Reference {
  public:
-  explicit Reference(const std::string& file) : values_(ReadReference(kData + file)) {}
+  explicit Reference(const std::string& file) : values_(ReadReference(kExampleModels + file)) {}
 
   const std::vector<double>& at(const std::string& key) const { return values_.at(key); }
 
@@ -124,7 +124,7 @@ void ExpectGradients(const Reference& reference, const Model& model,
 }
 
 TEST(Reference, BertTinyOutputsAndGradients) {
-  const Model model = ImportOnnx(kData + "bert_tiny.onnx").value();
+  const Model model = ImportOnnx(kExampleModels + "bert_tiny.onnx").value();
   const Reference reference("bert_tiny_reference.txt");
   std::vector<double> ids;
   for (int i = 0; i < 8; ++i) {
@@ -151,7 +151,7 @@ class DigitsReference : public testing::Test {
  protected:
   // Output 0 are the logits, output 1 is the loss.
   absl::StatusOr<Values<double>> Evaluate() {
-    const Dataset digits = ReadCsv(kData + "digits.csv", 1.0 / 16).value();
+    const Dataset digits = ReadCsv(kExampleModels + "digits.csv", 1.0 / 16).value();
     const auto last = digits.features.begin() + 64 * digits.num_features;
     return EvaluateGraph(
         model_.graph,
@@ -164,7 +164,7 @@ class DigitsReference : public testing::Test {
                              {{Array<double>({64, 10}, 0.0)}, {Array<double>({}, 1.0)}});
   }
 
-  Model model_ = ImportOnnx(kData + "digits_cnn.onnx").value();
+  Model model_ = ImportOnnx(kExampleModels + "digits_cnn.onnx").value();
   const Reference reference_{"digits_cnn_reference.txt"};
 };
 
