@@ -268,8 +268,8 @@ absl::StatusOr<int> Diff(const std::vector<std::string>& files) {
   std::printf("%s: %s\n%s: %s\n", a.name.c_str(), a.headline.c_str(), b.name.c_str(),
               b.headline.c_str());
   if (plans[0].model.graph.StructuralHash() != plans[1].model.graph.StructuralHash()) {
-    std::fprintf(stderr, "note: they are plans of different models (%s and %s)\n",
-                 plans[0].model.name.c_str(), plans[1].model.name.c_str());
+    PrintNote(absl::StrCat("they are plans of different models (", plans[0].model.name, " and ",
+                           plans[1].model.name, ")"));
   }
   std::printf("\nOn %s, %s is %s\nSide by side\n%s", cost.machine().ToString().c_str(),
               a.name.c_str(), DifferenceText(a, b).c_str(), SideBySideText(a, b).c_str());

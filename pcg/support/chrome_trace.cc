@@ -20,6 +20,16 @@ Json Named(const char* what, int64_t process, int64_t row, const std::string& na
   return event;
 }
 
+// One end of an arrow; both ends have its id and name.
+Json ArrowEvent(const char* phase, int64_t process, int64_t row, int64_t id,
+                const std::string& name, double at_us) {
+  Json event = Event(phase, process, row, name);
+  event["cat"] = "wait";
+  event["id"] = id;
+  event["ts"] = at_us;
+  return event;
+}
+
 }  // namespace
 
 Json TraceSpan(int64_t process, int64_t row, const std::string& name, double start_us, double us) {
@@ -38,19 +48,12 @@ Json TraceCounter(int64_t process, const std::string& name, double at_us, Json v
 
 Json TraceArrowStart(int64_t process, int64_t row, int64_t id, const std::string& name,
                      double at_us) {
-  Json event = Event("s", process, row, name);
-  event["cat"] = "wait";
-  event["id"] = id;
-  event["ts"] = at_us;
-  return event;
+  return ArrowEvent("s", process, row, id, name, at_us);
 }
 
 Json TraceArrowEnd(int64_t process, int64_t row, int64_t id, const std::string& name,
                    double at_us) {
-  Json event = Event("f", process, row, name);
-  event["cat"] = "wait";
-  event["id"] = id;
-  event["ts"] = at_us;
+  Json event = ArrowEvent("f", process, row, id, name, at_us);
   event["bp"] = "e";  // the span that encloses the time, not the next one
   return event;
 }
