@@ -267,7 +267,9 @@ absl::StatusOr<int> Diff(const std::vector<std::string>& files) {
   const PlanSummary &a = summaries[0], &b = summaries[1];
   std::printf("%s: %s\n%s: %s\n", a.name.c_str(), a.headline.c_str(), b.name.c_str(),
               b.headline.c_str());
-  if (plans[0].model.graph.StructuralHash() != plans[1].model.graph.StructuralHash()) {
+  if (plans[0].mode != plans[1].mode) {
+    PrintNote(absl::StrCat("one is of ", plans[0].mode, ", the other of ", plans[1].mode));
+  } else if (plans[0].model.graph.StructuralHash() != plans[1].model.graph.StructuralHash()) {
     PrintNote(absl::StrCat("they are plans of different models (", plans[0].model.name, " and ",
                            plans[1].model.name, ")"));
   }

@@ -80,6 +80,11 @@ TEST_F(SearchFlags, DiffHoldsTwoPlansAgainstEachOther) {
   EXPECT_THAT(both.out, HasSubstr("sharded_weights"));
   EXPECT_THAT(both.out, HasSubstr("What would have to change for " + b + " to win"));
   EXPECT_THAT(ReadFile(json_).value(), HasSubstr("\"blocks\""));
+  const std::string inferring = ScratchFile("inferring.plan");
+  ASSERT_EQ(Optimize({"--out=" + inferring, "--mode=inference"}).exit_code, 0);
+  const ProgramResult modes = diff({a, inferring}, machine);
+  ASSERT_EQ(modes.exit_code, 0) << modes.err;
+  EXPECT_EQ(modes.err, "note: one is of training, the other of inference\n");
   const ProgramResult same = diff({a, a}, machine);
   ASSERT_EQ(same.exit_code, 0) << same.err;
   EXPECT_THAT(same.out, HasSubstr("as fast as " + a));
