@@ -29,17 +29,6 @@ struct OnnxTensor {
   double Number(int64_t i) const { return is_float() ? floats[i] : static_cast<double>(ints[i]); }
 };
 
-// A tensor that is the same along some of its dims: `once` has these of size 1.
-struct RepeatedTensor {
-  OnnxTensor once;
-  std::vector<int64_t> dims;  // of as many dims as `once`
-};
-
-// `tensor` with every dim along which it does not change, of size 1.
-OnnxTensor OncePerDim(OnnxTensor tensor);
-// All of its elements. REQUIRES: they fit.
-OnnxTensor Written(const RepeatedTensor& tensor);
-
 // DOUBLE is read as FLOAT: a value outside of its range is refused, other digits are rounded.
 // `folder` is where external data lies, as models/onnx/external_data.h has it; null: it is refused.
 // Errors say what is wrong with the tensor and do not name it: "dims [64,64] have 4096 elements,

@@ -225,19 +225,26 @@ TEST(OnnxAttentionReading, BucketsByLogarithmsAreFolded) {
   EXPECT_EQ(imported.model.weights.begin()->second[2], 1);
 }
 
-TEST(RepeatedTensor, IsWrittenOnceAndWhole) {
-  OnnxTensor tensor;
-  tensor.dtype = DataType::kInt64;
-  tensor.dims = {2, 2, 3, 2};
-  for (int i = 0; i < 2; ++i) {
-    for (int64_t value : {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}) tensor.ints.push_back(value);
-  }
-  const OnnxTensor once = OncePerDim(tensor);
-  EXPECT_THAT(once.dims, ElementsAre(1, 1, 3, 1));
-  EXPECT_THAT(once.ints, ElementsAre(1, 2, 3));
-  EXPECT_EQ(Written({once, tensor.dims}).ints, tensor.ints);
-  tensor.ints[23] = 4;
-  EXPECT_EQ(OncePerDim(tensor).ints, tensor.ints);
+// The mask of a long sequence, written out, would have 2^40 numbers.
+TEST(OnnxAttentionReading, CausalMasksOfAMillionTokensAreRead) {
+  constexpr int64_t kTokens = 1 << 20;
+  const Imported imported = Import(Exported{.queries = kTokens, .keys = kTokens}.Bytes());
+  EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
+  EXPECT_TRUE(imported.model.weights.empty());
+}
+
+// One that is not causal stays what the file computes.
+TEST(OnnxAttentionReading, OtherMasksOfLongSequencesStayComputed) {
+  const Imported imported =
+      Import(Exported{.queries = 1 << 14, .keys = 1 << 14, .ahead = 5}.Bytes());
+  EXPECT_THAT(imported.calls, testing::Contains("less_equal"));
+  EXPECT_THAT(imported.calls, testing::Contains("attention(causal=0,scale=0.25)"));
+  for (const auto& [name, values] : imported.model.weights) EXPECT_LE(values.size(), 1u << 14);
+  // Of fewer tokens it is numbers, but for what repeats.
+  const Imported shorter = Import(Exported{.queries = 2048, .keys = 2049, .ahead = 5}.Bytes());
+  EXPECT_THAT(shorter.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
+  ASSERT_EQ(shorter.model.weights.size(), 1u);
+  EXPECT_EQ(shorter.model.weights.begin()->second.size(), 2048u * 2049u);
 }
 
 }  // namespace

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/graph/constant_runs.h"
 #include "models/onnx/graph/exclusion.h"
 #include "pcg/ir/operator_facts.h"
 
@@ -21,6 +25,7 @@ class AttentionReader {
     for (int id = 0; id < nodes; ++id) {
       if (graph().node(id).op.kind() == OpKind::kConstant) ReadHalves(NodeId{id});
     }
+    constants_.emplace(&model_);
     for (int id = 0; id < nodes; ++id) {
       if (graph().node(id).op.kind() == OpKind::kMatMul) ReadProduct(NodeId{id});
     }
@@ -35,6 +40,8 @@ class AttentionReader {
  private:
   // Calls that are looked at, behind scores and their masks.
   static constexpr size_t kMostTerms = 64;
+  // Numbers of a mask that the model is to hold: those of 8,192 tokens. Larger ones stay computed.
+  static constexpr int64_t kMostStored = int64_t{1} << 26;
 
   Graph& graph() { return model_.graph; }
 
@@ -44,28 +51,40 @@ class AttentionReader {
     return node.op.kind() == kind && x.output == 0 ? &node : nullptr;
   }
 
-  // A constant's values and sizes, read through what repeats it.
-  struct Known {
-    TensorRef once;
-    const StoredValues* values;
-    std::vector<int64_t> sizes;
-  };
-  std::optional<Known> ConstantOf(TensorRef x) {
-    if (const Node* expand = Of(OpKind::kExpand, x)) x = expand->inputs[0];
-    const Node* const leaf = Of(OpKind::kConstant, x);
-    if (leaf == nullptr) return std::nullopt;
-    const auto values = model_.weights.find(leaf->name);
-    if (values == model_.weights.end()) return std::nullopt;
-    return Known{x, &values->second, leaf->outputs[0].Sizes()};
+  // That all runs of a tensor that follows from constants are as `is` says.
+  template <typename F>
+  bool IsConstantOf(TensorRef x, const F& is) {
+    const TensorRuns* const known = constants_->Of(x);
+    return known != nullptr && std::all_of(known->runs.begin(), known->runs.end(), is);
+  }
+  bool IsConstant(TensorRef x, double value) {
+    return IsConstantOf(x,
+                        [&](const ElementRun& run) { return run.first == value && run.step == 0; });
   }
 
-  bool IsConstant(TensorRef x, double value) {
-    const std::optional<Known> known = ConstantOf(x);
-    if (!known) return false;
-    for (float v : *known->values) {
-      if (v != value) return false;
+  // The number that such a tensor is everywhere.
+  std::optional<double> NumberOf(TensorRef x) {
+    const TensorRuns* const known = constants_->Of(x);
+    if (known == nullptr || !IsConstant(x, known->runs[0].first)) return std::nullopt;
+    return known->runs[0].first;
+  }
+
+  // A mask that follows from constants becomes numbers that the model holds, without what repeats
+  // it, which attention does.
+  TensorRef Stored(TensorRef mask) {
+    const TensorRuns* const known = constants_->Of(mask);
+    if (known == nullptr || known->num_rows() * known->row_size() > kMostStored) return mask;
+    if (const Node* expand = Of(OpKind::kExpand, mask)) mask = expand->inputs[0];
+    if (Of(OpKind::kConstant, mask) != nullptr) return mask;
+    const auto [stored, is_new] = stored_.try_emplace(mask);
+    if (is_new) {
+      const std::string name = absl::StrCat(graph().node(mask.node).name, "/once");
+      const std::vector<double> numbers = known->Written();
+      model_.weights[name] = std::vector<float>(numbers.begin(), numbers.end());
+      stored->second =
+          graph().AddConstant(name, SequentialType(known->sizes, graph().type(mask).dtype));
     }
-    return true;
+    return stored->second;
   }
 
   // x of where(isnan(x), 0, x), else the tensor itself.
@@ -162,17 +181,19 @@ class AttentionReader {
   // That a constant [..,s,t] lets query i see the keys up to i + t - s, and no others.
   // `sees`: what it says of one key.
   template <typename F>
-  static bool IsCausal(const Known& known, int64_t queries, int64_t keys, const F& sees) {
+  static bool IsCausal(const TensorRuns& known, int64_t queries, int64_t keys, const F& sees) {
     const size_t rank = known.sizes.size();
     if (rank < 2 || keys < queries || known.sizes[rank - 2] != queries ||
         known.sizes[rank - 1] != keys) {
       return false;
     }
-    for (size_t i = 0; i < known.values->size(); ++i) {
-      const int64_t key = static_cast<int64_t>(i) % keys;
-      const int64_t query = static_cast<int64_t>(i) / keys % queries;
-      const std::optional<bool> seen = sees((*known.values)[i]);
-      if (!seen || *seen != (key <= query + keys - queries)) return false;
+    for (int64_t row = 0, run = 0; row < known.num_rows(); ++row) {
+      const int64_t last = row % queries + keys - queries;
+      for (int64_t begin = 0; run < known.rows[row]; begin = known.runs[run++].end) {
+        const ElementRun& of = known.runs[run];
+        const std::optional<bool> seen = of.step == 0 ? sees(of.first) : std::nullopt;
+        if (!seen || (*seen ? of.end - 1 > last : begin <= last)) return false;
+      }
     }
     return true;
   }
@@ -186,17 +207,17 @@ class AttentionReader {
 
   bool TakeCausalWhere(int64_t queries, int64_t keys, Masked* masked) {
     const Node* const where = Of(OpKind::kWhere, masked->scores);
-    const std::optional<Known> condition =
-        where == nullptr ? std::nullopt : ConstantOf(where->inputs[0]);
-    if (!condition) return false;
+    const TensorRuns* const condition =
+        where == nullptr ? nullptr : constants_->Of(where->inputs[0]);
+    if (condition == nullptr) return false;
     for (int seen : {1, 2}) {
-      const std::optional<Known> fill = ConstantOf(where->inputs[3 - seen]);
-      if (!fill || fill->values->size() != 1 || !ExcludesKeys((*fill->values)[0])) continue;
-      auto sees = [&](float v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
+      const std::optional<double> fill = NumberOf(where->inputs[3 - seen]);
+      if (!fill || !ExcludesKeys(*fill)) continue;
+      auto sees = [&](double v) -> std::optional<bool> { return (v != 0) == (seen == 1); };
       if (!IsCausal(*condition, queries, keys, sees)) continue;
       masked->scores = where->inputs[seen];
       masked->causal = true;
-      masked->assumes |= IsFiniteExclusion((*fill->values)[0]);
+      masked->assumes |= IsFiniteExclusion(*fill);
       return true;
     }
     return false;
@@ -208,20 +229,22 @@ class AttentionReader {
     const int side = HasProduct(add->inputs[0]) ? 1 : 0;
     if (!HasProduct(add->inputs[1 - side])) return false;
     masked->scores = add->inputs[1 - side];
-    const std::optional<Known> known = ConstantOf(add->inputs[side]);
-    if (!known) {
-      masked->masks.push_back(add->inputs[side]);
+    const TensorRef mask = add->inputs[side];
+    const TensorRuns* const known = constants_->Of(mask);
+    if (known == nullptr) {
+      masked->masks.push_back(mask);
       return true;
     }
-    auto sees = [](float v) -> std::optional<bool> {
+    auto sees = [](double v) -> std::optional<bool> {
       if (v == 0) return true;
       return ExcludesKeys(v) ? std::optional<bool>(false) : std::nullopt;
     };
     if (IsCausal(*known, queries, keys, sees)) {
       masked->causal = true;
-      for (float v : *known->values) masked->assumes |= IsFiniteExclusion(v);
-    } else if (!IsConstant(add->inputs[side], 0)) {
-      masked->masks.push_back(known->once);  // attention repeats it.
+      masked->assumes |=
+          !IsConstantOf(mask, [](const ElementRun& run) { return !IsFiniteExclusion(run.first); });
+    } else if (!IsConstant(mask, 0)) {
+      masked->masks.push_back(mask);
     }
     return true;
   }
@@ -241,12 +264,9 @@ class AttentionReader {
       const Node& node = graph().node(terms[i].node);
       const OpKind kind = node.op.kind();
       if (!IsFloat(graph().type(terms[i]).dtype) || kind == OpKind::kWeight) continue;
-      if (kind == OpKind::kConstant) {
-        const std::optional<Known> known = ConstantOf(terms[i]);
-        if (!known || !std::all_of(known->values->begin(), known->values->end(),
-                                   [](float v) { return std::isfinite(v); })) {
-          return false;
-        }
+      if (constants_->Of(terms[i]) != nullptr) {
+        auto is_finite = [](const ElementRun& run) { return std::isfinite(run.first); };
+        if (!IsConstantOf(terms[i], is_finite)) return false;
       } else if (IsLayout(kind) || IsLookUp(kind) || kind == OpKind::kScale ||
                  kind == OpKind::kAdd || kind == OpKind::kMul || kind == OpKind::kExpand) {
         terms.insert(terms.end(), node.inputs.begin(), node.inputs.end());
@@ -312,7 +332,7 @@ class AttentionReader {
     std::vector<TensorRef> operands = {q, KeysOf(turned, product.name), v};
     for (size_t m = 0; m < masked.masks.size(); ++m) {
       // Those nearer to the scores first.
-      const TensorRef mask = masked.masks[masked.masks.size() - 1 - m];
+      const TensorRef mask = Stored(masked.masks[masked.masks.size() - 1 - m]);
       operands.resize(4, mask);
       if (m > 0) operands[3] = Call(OpKind::kAdd, {operands[3], mask}, product.name + "/masks");
     }
@@ -362,6 +382,8 @@ class AttentionReader {
   }
 
   Model& model_;
+  std::optional<ConstantRuns> constants_;
+  std::map<TensorRef, TensorRef> stored_;  // masks
   int found_ = 0, assuming_ = 0;
 };
 

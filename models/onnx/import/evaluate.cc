@@ -16,8 +16,6 @@ namespace {
 constexpr double kMostWork = 1 << 24;       // points of iteration spaces
 constexpr double kNoWork = 1 << 12;         // so few that they are not counted
 constexpr int64_t kMostElements = 1 << 22;  // of one tensor: positions of 4 million tokens
-// Of one tensor that is kept without its repetitions: the causal mask of 8,192 tokens.
-constexpr int64_t kMostRepeated = 1 << 26;
 
 // A copy of the state in which the operands of `node` are all there is; nothing where one is not a
 // constant, or is one to be trained.
@@ -42,18 +40,13 @@ std::optional<ImportState> OperandsAlone(const OnnxNode& node, const ImportState
   return alone;
 }
 
-struct WorkLimit {
-  int64_t elements;  // of one tensor
-  double work;       // of one node
-};
-
 // Takes the work from `budget` where it suffices.
-bool IsLittleWork(const Graph& graph, const WorkLimit& limit, double* budget) {
+bool IsLittleWork(const Graph& graph, double* budget) {
   double work = 0;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     for (const TensorType& type : node.outputs) {
-      if (type.NumElements() > limit.elements) return false;
+      if (type.NumElements() > kMostElements) return false;
     }
     if (IsLeaf(node.op.kind())) continue;
     std::vector<Shape> shapes;
@@ -67,7 +60,7 @@ bool IsLittleWork(const Graph& graph, const WorkLimit& limit, double* budget) {
     work += points;
   }
   if (work <= kNoWork) return true;
-  if (work > std::min(limit.work, *budget)) return false;
+  if (work > std::min(kMostWork, *budget)) return false;
   *budget -= work;
   return true;
 }
@@ -115,11 +108,10 @@ std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
 
 // The outputs of a node whose operands, constants, are all that `alone` holds.
 std::optional<std::vector<OnnxTensor>> OutputsOf(const OnnxNode& node, const OnnxOperator& op,
-                                                 const WorkLimit& limit, double* budget,
-                                                 ImportState* alone) {
+                                                 double* budget, ImportState* alone) {
   NodeImporter importer(node, alone);
   op.import(importer);
-  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph, limit, budget)) {
+  if (!importer.Finish().ok() || !IsLittleWork(alone->model.graph, budget)) {
     return std::nullopt;
   }
   std::vector<TensorRef> outputs;
@@ -239,88 +231,53 @@ std::optional<OnnxTensor> ScatteredSlices(const OnnxNode& node, const ImportStat
   return result;
 }
 
-// Operators whose output's elements are made of those at their places, operands broadcast.
-bool IsElementByElement(const std::string& op) {
-  static const auto* const names = new std::set<std::string>{"Abs",
-                                                             "Add",
-                                                             "And",
-                                                             "Cast",
-                                                             "Ceil",
-                                                             "Cos",
-                                                             "Div",
-                                                             "Equal",
-                                                             "Erf",
-                                                             "Exp",
-                                                             "Floor",
-                                                             "Greater",
-                                                             "GreaterOrEqual",
-                                                             "IsInf",
-                                                             "IsNaN",
-                                                             "Less",
-                                                             "LessOrEqual",
-                                                             "Log",
-                                                             "Max",
-                                                             "Min",
-                                                             "Mod",
-                                                             "Mul",
-                                                             "Neg",
-                                                             "Not",
-                                                             "Or",
-                                                             "Pow",
-                                                             "Reciprocal",
-                                                             "Relu",
-                                                             "Round",
-                                                             "Sigmoid",
-                                                             "Sign",
-                                                             "Sin",
-                                                             "Sqrt",
-                                                             "Sub",
-                                                             "Tanh",
-                                                             "Where",
-                                                             "Xor"};
-  return names->contains(op);
-}
-
-// What `name` is without its repetitions, if it is a constant that is not trained.
-std::optional<RepeatedTensor> RepeatedNamed(const std::string& name, const ImportState& state) {
-  const auto known = state.repeated.find(name);
-  if (known != state.repeated.end()) return known->second;
-  const auto found = state.onnx.constants.find(name);
-  if (found == state.onnx.constants.end()) return std::nullopt;
-  const OnnxTensor& tensor = found->second;
-  if ((tensor.is_float() && !tensor.is_literal) || tensor.size() > kMostRepeated) {
+// CumSum of a constant. As a call it would look at a whole line for each element.
+std::optional<OnnxTensor> SummedAlong(const OnnxNode& node, const ImportState& state) {
+  if (node.inputs.size() != 2 || node.outputs.size() != 1) return std::nullopt;
+  OnnxAttributes attributes(node);
+  const bool is_exclusive = attributes.Int("exclusive", 0) != 0;
+  const bool is_reversed = attributes.Int("reverse", 0) != 0;
+  const OnnxTensor *const x = UntrainedConstant(node, 0, state), *const along = UntrainedConstant(
+                                                                     node, 1, state);
+  if (!attributes.Finish().ok() || x == nullptr || along == nullptr || along->ints.size() != 1 ||
+      x->size() > kMostElements) {
     return std::nullopt;
   }
-  return RepeatedTensor{OncePerDim(tensor), tensor.dims};
-}
-
-// The dims to which all of `operands` broadcast; nothing where they do not.
-std::optional<std::vector<int64_t>> BroadcastDims(
-    const std::vector<std::vector<int64_t>>& operands) {
-  std::vector<int64_t> result;
-  for (const std::vector<int64_t>& dims : operands) {
-    if (dims.size() > result.size()) result.insert(result.begin(), dims.size() - result.size(), 1);
-    for (size_t i = 0; i < dims.size(); ++i) {
-      int64_t& size = result[result.size() - dims.size() + i];
-      if (size != dims[i] && size != 1 && dims[i] != 1) return std::nullopt;
-      if (size == 1) size = dims[i];
+  const absl::StatusOr<int> axis = NormalizeAxis(along->ints[0], static_cast<int>(x->dims.size()));
+  if (!axis.ok()) return std::nullopt;
+  int64_t inner = 1;
+  for (size_t d = *axis + 1; d < x->dims.size(); ++d) inner *= x->dims[d];
+  const int64_t length = x->dims[*axis];
+  OnnxTensor result = *x;
+  result.is_literal = true;
+  std::vector<float> floats(x->is_float() ? x->size() : 0);
+  for (int64_t line = 0; line < x->size() / std::max<int64_t>(length, 1); ++line) {
+    const int64_t begin = line / inner * length * inner + line % inner;
+    double sum = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t at = begin + (is_reversed ? length - 1 - i : i) * inner;
+      const double before = sum;
+      sum += x->Number(at);
+      const double value = is_exclusive ? before : sum;
+      if (x->is_float()) {
+        floats[at] = Rounded(value, x->dtype);
+      } else if (std::abs(value) <= 0x1p53) {
+        result.ints[at] = static_cast<int64_t>(value);
+      } else {
+        return std::nullopt;
+      }
     }
   }
+  if (x->is_float()) result.floats = std::move(floats);
   return result;
 }
 
-// Repeats `tensor` along the one axis of `axes`; false where there is none.
-bool WriteOut(const std::vector<int64_t>& axes, RepeatedTensor* tensor) {
-  const int rank = static_cast<int>(tensor->dims.size());
-  const absl::StatusOr<int> axis =
-      axes.size() == 1 ? NormalizeAxis(axes[0], rank) : absl::InvalidArgumentError("not one axis");
-  if (!axis.ok()) return false;
-  std::vector<int64_t> dims = tensor->once.dims;
-  dims[*axis] = tensor->dims[*axis];
-  const int64_t elements = NumElementsOf(dims);
-  if (elements < 0 || elements > kMostRepeated) return false;
-  tensor->once = Written({tensor->once, dims});
-  return true;
+// What looks at few elements for each that it gives, done so.
+std::optional<OnnxTensor> DoneDirectly(const OnnxNode& node, const ImportState& state) {
+  if (node.op == "GatherND") return GatheredSlices(node, state);
+  if (node.op == "ScatterND") return ScatteredSlices(node, state);
+  if (node.op == "CumSum") return SummedAlong(node, state);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -328,78 +285,12 @@ bool WriteOut(const std::vector<int64_t>& axes, RepeatedTensor* tensor) {
 std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node,
                                                             const OnnxOperator& op,
                                                             ImportState* state) {
-  if (node.op == "GatherND" || node.op == "ScatterND") {
-    std::optional<OnnxTensor> slices =
-        node.op == "GatherND" ? GatheredSlices(node, *state) : ScatteredSlices(node, *state);
-    if (slices) return std::vector<OnnxTensor>{*std::move(slices)};
+  if (std::optional<OnnxTensor> value = DoneDirectly(node, *state)) {
+    return std::vector<OnnxTensor>{*std::move(value)};
   }
   std::optional<ImportState> alone = OperandsAlone(node, *state);
   if (!alone || alone->onnx.constants.empty()) return std::nullopt;
-  return OutputsOf(node, op, {kMostElements, kMostWork}, &state->work_budget, &*alone);
-}
-
-bool EvaluateRepeated(const OnnxNode& node, ImportState* state) {
-  // The second operand says along what.
-  const bool expands = node.op == "Expand" && node.inputs.size() == 2;
-  const bool sums = node.op == "CumSum" && node.inputs.size() == 2;
-  if (node.outputs.size() != 1 || (!expands && !sums && !IsElementByElement(node.op))) return false;
-  std::vector<RepeatedTensor> operands;
-  std::vector<std::vector<int64_t>> dims;
-  for (size_t i = 0; i < (expands || sums ? 1 : node.inputs.size()); ++i) {
-    std::optional<RepeatedTensor> operand = RepeatedNamed(node.inputs[i], *state);
-    if (!operand) return false;
-    dims.push_back(operand->dims);
-    operands.push_back(*std::move(operand));
-  }
-  if (expands || sums) {
-    const auto second = state->onnx.constants.find(node.inputs[1]);
-    if (second == state->onnx.constants.end() || second->second.is_float()) return false;
-    const std::vector<int64_t>& ints = second->second.ints;
-    if (expands) {
-      dims.push_back(ints);
-    } else if (!WriteOut(ints, &operands[0])) {
-      return false;
-    }
-  }
-  std::optional<std::vector<int64_t>> all = BroadcastDims(dims);
-  if (!all || std::any_of(all->begin(), all->end(), [](int64_t size) { return size < 1; })) {
-    return false;
-  }
-  const int64_t elements = NumElementsOf(*all);
-  // What EvaluateConstantNode takes.
-  const bool is_little = elements <= kMostElements / static_cast<int64_t>(node.inputs.size());
-  if (elements < 0 || (is_little && !sums)) return false;
-  RepeatedTensor result{.once = operands[0].once, .dims = *std::move(all)};
-  if (node.op == "Cast") {
-    // Of infinities, too, which a graph would not cast.
-    result.once.is_literal = true;
-    int64_t budget = 2 * kMostRepeated;
-    const auto folded = FoldNode(node, {{&result.once}}, &budget);
-    if (!folded.ok() || !folded->has_value()) return false;
-    result.once = **folded;
-  } else if (!expands) {
-    ImportState alone;
-    alone.onnx.opset = state->onnx.opset;
-    alone.onnx.opsets = state->onnx.opsets;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      alone.onnx.constants[node.inputs[i]] = std::move(operands[i].once);
-    }
-    if (sums) alone.onnx.constants[node.inputs[1]] = state->onnx.constants[node.inputs[1]];
-    std::optional<std::vector<OnnxTensor>> values =
-        OutputsOf(node, *FindOnnxOperator(node.op), {kMostRepeated, kMostRepeated * 4.0},
-                  &state->repeated_work_budget, &alone);
-    if (!values) return false;
-    result.once = OncePerDim(std::move((*values)[0]));
-  }
-  result.once.is_literal = true;
-  std::vector<int64_t>& once = result.once.dims;
-  once.insert(once.begin(), result.dims.size() - once.size(), 1);
-  if (elements <= kMostElements) {
-    state->onnx.constants[node.outputs[0]] = Written(result);
-  } else {
-    state->repeated[node.outputs[0]] = std::move(result);
-  }
-  return true;
+  return OutputsOf(node, op, &state->work_budget, &*alone);
 }
 
 }  // namespace isomer

@@ -17,12 +17,6 @@ std::optional<std::vector<OnnxTensor>> EvaluateConstantNode(const OnnxNode& node
                                                             const OnnxOperator& op,
                                                             ImportState* state);
 
-// Defines the output of a node that works element by element on constants, repeats one, or sums one
-// along an axis: computed once for what is the same along a dim, and kept so, as state->repeated,
-// where it would be too large to be written out. The masks of a long sequence are of this kind.
-// False for all other nodes.
-bool EvaluateRepeated(const OnnxNode& node, ImportState* state);
-
 }  // namespace isomer
 
 #endif  // ISOMER_MODELS_ONNX_IMPORT_EVALUATE_H_

@@ -22,8 +22,6 @@ const OnnxTensor* ConstantNamed(const std::string& name, const ImportState& stat
 
 absl::StatusOr<std::vector<int64_t>> SizesOf(const std::string& name, ImportState* state) {
   if (const OnnxTensor* constant = ConstantNamed(name, *state)) return constant->dims;
-  const auto repeated = state->repeated.find(name);
-  if (repeated != state->repeated.end()) return repeated->second.dims;
   ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(name, state));
   return state->model.graph.type(tensor).Sizes();
 }
@@ -75,8 +73,7 @@ bool MeansTheSameSince(int64_t opset, const std::string& op) {
 
 bool IsDefined(const std::string& name, const ImportState& state) {
   return name.empty() || state.tensors.count(name) > 0 || state.leaves.weights.count(name) > 0 ||
-         state.onnx.constants.count(name) > 0 || state.repeated.count(name) > 0 ||
-         state.sequences.count(name) > 0;
+         state.onnx.constants.count(name) > 0 || state.sequences.count(name) > 0;
 }
 
 // `name` becomes another name of what `of` is.
@@ -160,7 +157,6 @@ absl::Status ImportNode(const OnnxNode& node, ImportState* state,
                         std::vector<RefusedNode>* refused) {
   if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
   if (node.op == "If") return ImportIf(node, state, refused);
-  if (EvaluateRepeated(node, state)) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
   if (!value) return ImportOperator(node, state);
   state->onnx.constants[node.outputs[0]] = *std::move(value);

@@ -53,19 +53,6 @@ absl::StatusOr<StoredValues> ModelValues(const std::string& name, bool is_weight
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state) {
   const auto known = state->tensors.find(name);
   if (known != state->tensors.end()) return known->second;
-  if (const auto repeated = state->repeated.find(name); repeated != state->repeated.end()) {
-    const OnnxTensor& once = repeated->second.once;
-    ISOMER_ASSIGN_OR_RETURN(state->model.weights[name],
-                            ModelValues(name, /*is_weight=*/false, repeated->second.once));
-    const TensorRef leaf =
-        state->model.graph.AddConstant(name, SequentialType(once.dims, once.dtype));
-    if (once.dims == repeated->second.dims) return state->tensors[name] = leaf;
-    const Operator expand = {OpKind::kExpand, {{"shape", repeated->second.dims}}};
-    ISOMER_ASSIGN_OR_RETURN(
-        state->tensors[name],
-        state->model.graph.AddOp(expand, {leaf}, absl::StrCat(name, "/repeated")));
-    return state->tensors[name];
-  }
   TensorType type;
   bool is_trained = state->untrained.count(name) == 0;
   if (const auto input = state->leaves.weights.find(name); input != state->leaves.weights.end()) {
@@ -114,14 +101,12 @@ const OnnxTensor* NodeImporter::Scalar(int i, TensorRef other) const {
 
 std::optional<std::vector<int64_t>> NodeImporter::SizesIfEverywhere(int i, double value) const {
   if (!HasInput(i)) return std::nullopt;
-  const auto repeated = state_->repeated.find(node_.inputs[i]);
-  const bool is_repeated = repeated != state_->repeated.end();
-  const OnnxTensor* const tensor = is_repeated ? &repeated->second.once : Constant(i);
+  const OnnxTensor* const tensor = Constant(i);
   if (tensor == nullptr || (tensor->is_float() && !tensor->is_literal)) return std::nullopt;
   for (int64_t k = 0; k < tensor->size(); ++k) {
     if (tensor->Number(k) != value) return std::nullopt;
   }
-  return is_repeated ? repeated->second.dims : tensor->dims;
+  return tensor->dims;
 }
 
 std::vector<int64_t> NodeImporter::ConstantInts(int i, std::vector<int64_t> absent) {

@@ -23,9 +23,7 @@ struct ImportState {
   OnnxGraph onnx;
   OnnxLeaves leaves;
   Model model;
-  std::map<std::string, TensorRef> tensors;  // those that are in the graph
-  // Constants that are too large to be written out, and do not change along some of their dims.
-  std::map<std::string, RepeatedTensor> repeated;
+  std::map<std::string, TensorRef> tensors;                 // those that are in the graph
   std::map<std::string, std::vector<TensorRef>> sequences;  // of tensors in the graph
   std::vector<bool> depends_on_data;                        // per node of the graph
   std::set<std::string> untrained;  // floats that are constants: running statistics
@@ -35,7 +33,6 @@ struct ImportState {
   int64_t fold_budget = int64_t{1} << 27;     // elements read and written by FoldNode
   int64_t literal_budget = int64_t{1} << 26;  // elements of tables in formulas
   double work_budget = 1 << 26;               // points of iteration spaces of constants
-  double repeated_work_budget = 1 << 29;      // the same, of those that are repeated
 };
 
 // The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other
