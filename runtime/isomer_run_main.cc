@@ -34,6 +34,7 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/checking/check_executions.h"
+#include "runtime/checkpoints_main.h"
 #include "runtime/communication/process_communicator.h"
 #include "runtime/cuda/routes.h"
 #include "runtime/execution/feeder.h"
@@ -77,6 +78,7 @@ ABSL_FLAG(
     "left out where model.onnx lies there or beside it");
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
+ABSL_FLAG(int64_t, log_every, 0, "steps from one line about the training to the next; 0: none");
 ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
 ABSL_FLAG(std::string, loss_scale, "auto",
           "of training in float16: auto, as large as gradients stay finite (steps in which they do "
@@ -216,6 +218,9 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   }
   if (processes != nullptr) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"check_executions"}, "is for --communicator=threads"));
+  }
+  if (absl::GetFlag(FLAGS_log_every) < 0) {
+    return absl::InvalidArgumentError("--log_every must not be negative");
   }
   if (absl::GetFlag(FLAGS_trace_steps) < 1) {
     return absl::InvalidArgumentError("--trace_steps must be positive");
@@ -359,6 +364,7 @@ StepOptions StepOptionsFromFlags(bool speaks) {
           .learning_rate = absl::GetFlag(FLAGS_learning_rate),
           .check = absl::GetFlag(FLAGS_check),
           .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
+          .log_every = absl::GetFlag(FLAGS_log_every),
           .speaks = speaks};
 }
 
@@ -390,6 +396,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
         RefuseFlags({"learning_rate"}, "is for training; the plan is for inference"));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
+  ISOMER_RETURN_IF_ERROR(Checkpoints::CheckFlags(plan.mode));
   ISOMER_RETURN_IF_ERROR(CheckOut(plan.model));
   if (processes == nullptr && backend->operations().shares_host_memory()) {
     ISOMER_RETURN_IF_ERROR(CheckFitsHost(
@@ -458,9 +465,20 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     const Program program = CompileProgram(job->schedule(), job->memory(), execution.num_queues());
     std::fputs(program.ToString(graph, job->schedule()).c_str(), stdout);
   }
-  ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
-  StepRunner runner(plan, StepOptionsFromFlags(writes), feeder, backend.get(), job.get());
-  ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoints> checkpoints,
+                          Checkpoints::FromFlags(graph, job.get(), writes));
+  StepOptions steps = StepOptionsFromFlags(writes);
+  if (checkpoints == nullptr) {
+    ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
+  } else {
+    ISOMER_RETURN_IF_ERROR(
+        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), feeder.Fingerprint()));
+    steps.first_step = checkpoints->first_step();
+  }
+  StepRunner runner(plan, steps, feeder, backend.get(), job.get(), checkpoints.get());
+  if (const absl::Status status = runner.Run(weights, &summary); !status.ok()) {
+    return checkpoints == nullptr ? status : checkpoints->WithAdvice(status);
+  }
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
@@ -470,6 +488,10 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()));
   }
   if (writes) ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  if (runner.stopped_by() != nullptr) {
+    absl::PrintF("stopped by %s; --resume goes on from there\n", runner.stopped_by());
+    return kExitStopped;
+  }
   return runner.agrees() && executions_agree ? kExitDone : kExitNo;
 }
 

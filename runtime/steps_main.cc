@@ -43,10 +43,13 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
 absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   const int64_t batches = feeder_.batches_per_epoch();
   double mean = 0;
-  for (int64_t b = 0; b < batches; ++b) mean += losses_[(epoch - 1) * batches + b];
+  // Of the steps that this run took.
+  const int64_t begin = std::max((epoch - 1) * batches, options_.first_step);
+  const int64_t end = epoch * batches;
+  for (int64_t step = begin; step < end; ++step) mean += losses_[step - options_.first_step];
   ISOMER_ASSIGN_OR_RETURN(const double accuracy, feeder_.TestAccuracy(&job_));
   absl::PrintF("epoch %d: mean loss %.4f, test accuracy %.2f %%\n", epoch,
-               mean / static_cast<double>(batches), 100 * accuracy);
+               mean / static_cast<double>(end - begin), 100 * accuracy);
   std::fflush(stdout);
   (*summary)["metrics"]["test_accuracy"] = accuracy;
   return absl::OkStatus();
@@ -70,33 +73,52 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
   const int64_t at_once = job_.num_steps();
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
+  const int64_t first = options_.first_step;
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
-  std::optional<Progress> progress(std::in_place, "run", steps, options_.speaks ? stderr : stdout);
-  for (int64_t step = 0; step < steps; step += at_once) {
+  std::optional<Progress> progress(std::in_place, "run", steps - std::min(first, steps),
+                                   options_.speaks ? stderr : stdout);
+  for (int64_t step = first; step < steps && stopped_by_ == nullptr; step += at_once) {
     std::vector<HostValues> inputs;
     for (int64_t i = 0; i < at_once; ++i) inputs.push_back(feeder_.Batch(step + i));
-    if (step == std::max<int64_t>(steps - traced, 0)) job_.StartTrace();
+    if (step == std::max(steps - traced, first)) job_.StartTrace();
     ISOMER_RETURN_IF_ERROR(Steps(step, inputs));
     progress->Advance(at_once);
     const int64_t done = step + at_once;
     if (options_.trace_steps > 0 && done == steps) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
-    if (step == 0 && options_.check) {
+    Log(done);
+    if (step == first && options_.check) {
       EraseProgressLine();
       ISOMER_ASSIGN_OR_RETURN(
           agrees_, CheckAndPrintFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
-    if (!epochs) continue;
-    EraseProgressLine();
-    const int64_t batches = feeder_.batches_per_epoch();
-    for (int64_t epoch = step / batches + 1; epoch <= done / batches; ++epoch) {
+    const int64_t batches = epochs ? feeder_.batches_per_epoch() : 0;
+    for (int64_t epoch = epochs ? step / batches + 1 : 1; epochs && epoch <= done / batches;
+         ++epoch) {
+      EraseProgressLine();
       ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
     }
+    if (checkpoints_ == nullptr) continue;
+    ISOMER_ASSIGN_OR_RETURN(stopped_by_, checkpoints_->AfterStep(done, steps));
   }
   progress.reset();
+  if (checkpoints_ != nullptr) ISOMER_RETURN_IF_ERROR(checkpoints_->End(summary));
+  if (step_us_.empty()) {
+    absl::PrintF("nothing is left to do: the checkpoint is of step %d of %d\n", first, steps);
+    return absl::OkStatus();
+  }
   return Summarise(summary);
+}
+
+void StepRunner::Log(int64_t done) {
+  if (options_.log_every == 0 || done % options_.log_every >= job_.num_steps()) return;
+  EraseProgressLine();
+  absl::PrintF("step %d:", done);
+  if (!losses_.empty()) absl::PrintF(" loss %.6g,", losses_.back());
+  absl::PrintF(" %.0f us a step\n", step_us_.back());
+  std::fflush(stdout);
 }
 
 // The first steps load code and touch memory for the first time.
@@ -112,6 +134,7 @@ absl::Status StepRunner::Summarise(Json* summary) {
     (*summary)[name]["samples"] = steps - first;
   }
   (*summary)["steps"] = steps;
+  (*summary)["first_step"] = options_.first_step;
   (*summary)["loss"] = Json(losses_);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Job::MemoryUse> memory, job_.UsedMemory());
   int64_t arena = 0, peak = 0, kernels = 0;

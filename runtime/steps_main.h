@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
+#include "runtime/checkpoints_main.h"
 #include "runtime/device/backend.h"
 #include "runtime/execution/feeder.h"
 #include "runtime/execution/host_values.h"
@@ -21,20 +22,29 @@ struct StepOptions {
   double learning_rate = 0.1;
   bool check = false;       // the first step with the unoptimised model
   int64_t trace_steps = 0;  // how many of the last are traced
+  int64_t first_step = 0;   // steps that a checkpoint has
+  int64_t log_every = 0;    // a line after so many; 0: none
   bool speaks = true;       // Processes all run the steps; one tells of them.
 };
 
 // What isomer-run does between starting a job and writing its results.
 class StepRunner {
  public:
-  // REQUIRES: all arguments outlive the runner.
+  // `checkpoints`: null: there are none. REQUIRES: all arguments outlive the runner.
   StepRunner(const Plan& plan, const StepOptions& options, const Feeder& feeder, Backend* backend,
-             Job* job)
-      : plan_(plan), options_(options), feeder_(feeder), backend_(backend), job_(*job) {}
+             Job* job, Checkpoints* checkpoints)
+      : plan_(plan),
+        options_(options),
+        feeder_(feeder),
+        backend_(backend),
+        job_(*job),
+        checkpoints_(checkpoints) {}
 
   absl::Status Run(const HostValues& weights, Json* summary);
   // What the check found; true without it.
   bool agrees() const { return agrees_; }
+  // By which signal the run ended before its last step; null: it did not.
+  const char* stopped_by() const { return stopped_by_; }
   // A Chrome trace of the last steps; "" without.
   const std::string& trace() const { return trace_; }
 
@@ -43,6 +53,7 @@ class StepRunner {
   absl::Status Steps(int64_t first, const std::vector<HostValues>& inputs);
   absl::StatusOr<int64_t> NumSteps() const;
   absl::Status EndEpoch(int64_t epoch, Json* summary);
+  void Log(int64_t done);
   absl::Status Summarise(Json* summary);
 
   const Plan& plan_;
@@ -50,6 +61,8 @@ class StepRunner {
   const Feeder& feeder_;
   Backend* backend_;
   Job& job_;
+  Checkpoints* const checkpoints_;
+  const char* stopped_by_ = nullptr;
   std::vector<double> step_us_, host_us_, losses_;
   std::string trace_;
   bool agrees_ = true;

@@ -81,6 +81,7 @@ runtime/cpu: device
 runtime/cuda: device
 runtime/execution: communication cpu cuda device
 runtime/checking: cpu device execution
+runtime/checkpoint: device execution
 runtime/profiler: communication cpu device execution
 models/support:
 models/frameworks:

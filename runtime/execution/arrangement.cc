@@ -164,23 +164,24 @@ std::optional<std::vector<Views>> ResultsOf(const Node& node, const std::vector<
   }
 }
 
-// One line of a region: along the last dim, from `index` of the tensor on.
-void ReadLine(const LeafView& view, const LeafValues::Leaf& leaf, const std::vector<int64_t>& index,
-              int64_t count, double* to) {
+// Calls f for the lines of a leaf that are one line of a region: along the last dim, from `index`
+// of the tensor on, element `place` of the box.
+void ForEachInLine(const LeafView& view, const std::vector<int64_t>& index, int64_t count,
+                   int64_t place, absl::FunctionRef<void(const LeafLine&)> f) {
   int64_t offset = view.offset;
   const size_t rank = view.dims.size();
   for (size_t d = 0; d + 1 < rank; ++d) {
     offset += OffsetOf(view.dims[d], index[d] - view.box.origin[d]);
   }
-  if (rank == 0 || view.dims.back().empty()) return leaf.Read(offset, 1, 1, to);
+  if (rank == 0 || view.dims.back().empty()) return f({view.leaf, offset, 1, 1, place});
   const Digits& digits = view.dims.back();
   int64_t at = index.back() - view.box.origin.back();
   for (const int64_t end = at + count; at < end;) {
     // As far as the last digit goes.
     const Digit& last = digits.back();
     const int64_t run = std::min(end - at, last.size - at % last.size);
-    leaf.Read(offset + OffsetOf(digits, at), last.stride, run, to);
-    to += run;
+    f({view.leaf, offset + OffsetOf(digits, at), last.stride, run, place});
+    place += run;
     at += run;
   }
 }
@@ -220,24 +221,35 @@ std::optional<Views> LeafViewsOf(const Graph& graph, const Schedule::HostTensor&
   return std::move(views.at(tensor.tensor));
 }
 
-absl::Status ReadBox(const Graph& graph, const std::vector<LeafView>& views,
-                     const LeafValues& leaves, const Box& box, DataType dtype, void* buffer) {
-  std::vector<double> line(box.shape.empty() ? 1 : box.shape.back());
+void ForEachLeafLine(const std::vector<LeafView>& views, const Box& box,
+                     absl::FunctionRef<void(const LeafLine&)> f) {
   for (const LeafView& view : views) {
     const Box region = Intersection(view.box, box);
     if (region.empty()) continue;
-    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph, view.leaf));
     const int64_t count = region.shape.empty() ? 1 : region.shape.back();
     ForEachLine(region, [&](const std::vector<int64_t>& index) {
-      ReadLine(view, *leaf, index, count, line.data());
       int64_t place = 0;
       for (size_t d = 0; d < index.size(); ++d) {
         place = place * box.shape[d] + index[d] - box.origin[d];
       }
-      StoreElements(line.data(), count, dtype,
-                    static_cast<char*>(buffer) + place * BytesPerElement(dtype));
+      ForEachInLine(view, index, count, place, f);
     });
   }
+}
+
+absl::Status ReadBox(const Graph& graph, const std::vector<LeafView>& views,
+                     const LeafValues& leaves, const Box& box, DataType dtype, void* buffer) {
+  std::map<NodeId, const LeafValues::Leaf*> found;
+  for (const LeafView& view : views) {
+    if (found.count(view.leaf) > 0 || Intersection(view.box, box).empty()) continue;
+    ISOMER_ASSIGN_OR_RETURN(found[view.leaf], leaves.Find(graph, view.leaf));
+  }
+  std::vector<double> numbers(box.shape.empty() ? 1 : box.shape.back());
+  ForEachLeafLine(views, box, [&](const LeafLine& line) {
+    found.at(line.leaf)->Read(line.first, line.stride, line.count, numbers.data());
+    StoreElements(numbers.data(), line.count, dtype,
+                  static_cast<char*>(buffer) + line.place * BytesPerElement(dtype));
+  });
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "pcg/ir/box.h"
 #include "pcg/ir/graph.h"
 #include "pcg/schedule/schedule.h"
@@ -33,6 +34,16 @@ struct LeafView {
 // view cannot say it: a cut across digits.
 std::optional<std::vector<LeafView>> LeafViewsOf(const Graph& graph,
                                                  const Schedule::HostTensor& tensor);
+
+// Elements of a leaf, `count` from `first` on, every `stride`-th, that are those of a box from
+// element `place` on (row-major).
+struct LeafLine {
+  NodeId leaf;
+  int64_t first, stride, count, place;
+};
+// Calls f(line) for lines that are all of the box together.
+void ForEachLeafLine(const std::vector<LeafView>& views, const Box& box,
+                     absl::FunctionRef<void(const LeafLine&)> f);
 
 // Writes `box` of the tensor to a buffer of `dtype` that holds it. Errors: see LeafValues::Find.
 absl::Status ReadBox(const Graph& graph, const std::vector<LeafView>& views,

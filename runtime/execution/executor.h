@@ -68,6 +68,9 @@ class Executor {
 
   // The gradient of the loss is that many times what the schedule says, from the next step on.
   void set_loss_factor(double factor) { loss_factor_ = factor; }
+  // Updates since the parameters were loaded, of which Adam's correction depends.
+  int64_t updates() const { return steps_; }
+  void set_updates(int64_t updates) { steps_ = updates; }
   // Whether all gradients with which this device is about to update are finite: behind the backward
   // pass, with the update to follow.
   absl::StatusOr<bool> GradientsAreFinite();

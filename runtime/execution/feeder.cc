@@ -72,6 +72,11 @@ HostValues Feeder::RowsFrom(const LabelledRows& rows, int64_t first, HostValues 
   return inputs;
 }
 
+std::string Feeder::Fingerprint() const {
+  return absl::StrCat("seed ", seed_, ", ", train_.size(), " rows of ", train_.num_features,
+                      " features, batches of ", batch_);
+}
+
 absl::StatusOr<double> Feeder::TestAccuracy(Job* job) const {
   const std::string& name = graph_->outputs()[0].name;
   int64_t right = 0;

@@ -41,6 +41,8 @@ class Feeder {
   int64_t batches_per_epoch() const { return train_.size() / batch_; }
 
   HostValues Batch(int64_t step) const;
+  // Equal for feeders that give the same batches, as far as is cheap to say.
+  std::string Fingerprint() const;
 
   // The part of the test rows that the graph's first output, [batch, classes], classifies as their
   // label says. REQUIRES: has_rows().

@@ -316,6 +316,55 @@ absl::Status Job::SetParameters(const LeafValues& leaves) {
       [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
 }
 
+absl::StatusOr<std::vector<LeafView>> Job::ViewsOf(const Schedule::HostTensor& parameter) const {
+  std::optional<std::vector<LeafView>> views = LeafViewsOf(graph_, parameter);
+  if (views.has_value()) return *std::move(views);
+  return absl::UnimplementedError(absl::StrCat(
+      graph_.Label(parameter.tensor.node), ": what devices have of ", "'",
+      NameOf(graph_, parameter), "'", " is not parts of weights, which checkpoints are of"));
+}
+
+absl::Status Job::ReadState(
+    const std::function<absl::Status(const StatePart&, const void* contents)>& take) {
+  const std::vector<StatePart> parts = StatePartsOf(schedule_, /*each_once=*/true);
+  return OnAllDevices([&](int32_t device) -> absl::Status {
+    for (const StatePart& part : parts) {
+      if (schedule_.buffers[part.buffer].device != device) continue;
+      ISOMER_RETURN_IF_ERROR(executors_[device]->Get(
+          part.buffer, [&](const void* contents) { return take(part, contents); }));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Job::RestoreState(const LeafValues& weights,
+                               absl::Span<const LeafValues* const> states, int64_t updates,
+                               const DynamicLossScale& scale) {
+  ISOMER_RETURN_IF_ERROR(SetParameters(weights));
+  const std::vector<StatePart> parts = StatePartsOf(schedule_, /*each_once=*/false);
+  loss_scale_ = scale;
+  return OnAllDevices([&](int32_t device) -> absl::Status {
+    executors_[device]->set_updates(updates);
+    for (const StatePart& part : parts) {
+      const Buffer& buffer = schedule_.buffers[part.buffer];
+      if (buffer.device != device) continue;
+      ISOMER_ASSIGN_OR_RETURN(const std::vector<LeafView> views,
+                              ViewsOf(schedule_.parameters[part.parameter]));
+      ISOMER_RETURN_IF_ERROR(executors_[device]->Set(part.buffer, [&](void* contents) {
+        return ReadBox(graph_, views, *states[part.slot - 1], buffer.box, buffer.dtype, contents);
+      }));
+    }
+    return absl::OkStatus();
+  });
+}
+
+int64_t Job::updates() const {
+  for (int32_t device : all_devices_) {
+    if (IsHere(device)) return executors_[device]->updates();
+  }
+  return 0;
+}
+
 absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learning_rate) {
   ISOMER_RETURN_IF_ERROR(status_);
   if (static_cast<int32_t>(inputs.size()) != num_steps()) {

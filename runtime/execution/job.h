@@ -14,11 +14,13 @@
 #include "pcg/schedule/schedule.h"
 #include "runtime/device/backend.h"
 #include "runtime/device/communicator.h"
+#include "runtime/execution/arrangement.h"
 #include "runtime/execution/executor.h"
 #include "runtime/execution/host_values.h"
 #include "runtime/execution/leaf_values.h"
 #include "runtime/execution/loss_scale.h"
 #include "runtime/execution/queue_runner.h"
+#include "runtime/execution/state_parts.h"
 #include "runtime/execution/worker.h"
 
 namespace isomer {
@@ -70,6 +72,19 @@ class Job {
   // Sets the parameters and clears the optimizer's state. Each device reads its own shards.
   absl::Status SetParameters(const LeafValues& leaves);
   absl::Status SetParameters(const HostValues& weights);
+  // What training makes, where the devices of this process have it, each number once: calls
+  // take(part, what its buffer holds), each device in its thread. What training does not change and
+  // devices have in lower precision than the model is left out.
+  absl::Status ReadState(
+      const std::function<absl::Status(const StatePart&, const void* contents)>& take);
+  // Goes on from there: `weights` as SetParameters has it, `states` of the leaves by slot (from 1
+  // on; StatePart), after so many updates.
+  absl::Status RestoreState(const LeafValues& weights, absl::Span<const LeafValues* const> states,
+                            int64_t updates, const DynamicLossScale& scale);
+  // So far.
+  int64_t updates() const;
+  // Where the elements of a parameter lie in its leaves. Error: it is more than an arrangement.
+  absl::StatusOr<std::vector<LeafView>> ViewsOf(const Schedule::HostTensor& parameter) const;
   // Forward, backward, update, of each step of the schedule: one, or as many as there are between
   // two flushes (pcg/schedule/order/weight_versions.h). REQUIRES: inputs of so many.
   absl::Status TrainSteps(absl::Span<const HostValues> inputs, double learning_rate);

@@ -17,10 +17,13 @@ class DynamicLossScale {
   static constexpr double kFirst = 65536, kLargest = 0x1p24, kLeast = 0x1p-24;
   static constexpr int64_t kStepsToGrow = 2000;
 
-  explicit DynamicLossScale(double first = kFirst) : value_(first) {}
+  explicit DynamicLossScale(double first = kFirst, int64_t in_a_row = 0, int64_t skipped = 0)
+      : value_(first), in_a_row_(in_a_row), skipped_(skipped) {}
 
   double value() const { return value_; }
   int64_t skipped() const { return skipped_; }
+  // Steps since it was changed or a step was skipped.
+  int64_t in_a_row() const { return in_a_row_; }
   // Of the step that was taken with value(): whether all gradients were finite.
   void StepWas(bool finite) {
     if (!finite) {
@@ -35,7 +38,7 @@ class DynamicLossScale {
 
  private:
   double value_;
-  int64_t in_a_row_ = 0, skipped_ = 0;
+  int64_t in_a_row_, skipped_;
 };
 
 }  // namespace isomer

@@ -1,0 +1,213 @@
+#include "runtime/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "pcg/ir/weight_update.h"
+#include "pcg/support/proto_io.h"
+#include "pcg/support/status_macros.h"
+
+namespace isomer {
+namespace {
+
+constexpr char kPrefix[] = "step-", kKind[] = "checkpoint";
+
+std::string NameIn(const CheckpointManifest::Tensor& tensor, const std::string& optimizer) {
+  if (tensor.slot() == 0) return tensor.name();
+  return absl::StrCat("optimizer.", optimizer, ".", tensor.slot(), "/", tensor.name());
+}
+
+std::string DimsText(const CheckpointManifest::Tensor& tensor) {
+  return absl::StrCat("[", absl::StrJoin(tensor.dims(), ","), "]");
+}
+
+// The tensors of one slot, as a job asks for them.
+class CheckpointValues : public LeafValues {
+ public:
+  // Leaves that the checkpoint lacks are those of `others`, if there are any.
+  explicit CheckpointValues(const LeafValues* others) : others_(others) {}
+
+  void Add(const std::string& name, absl::Span<const float> elements) {
+    leaves_[name] = std::make_unique<StoredLeaf>(elements);
+  }
+
+  absl::StatusOr<const Leaf*> Find(const Graph& graph, NodeId leaf) const override {
+    const auto found = leaves_.find(graph.node(leaf).name);
+    if (found != leaves_.end()) return found->second.get();
+    if (others_ != nullptr) return others_->Find(graph, leaf);
+    return absl::NotFoundError(
+        absl::StrCat(graph.Label(leaf), ": the checkpoint has no state of it"));
+  }
+
+ private:
+  class StoredLeaf : public Leaf {
+   public:
+    explicit StoredLeaf(absl::Span<const float> elements) : elements_(elements) {}
+    void Read(int64_t first, int64_t stride, int64_t count, double* to) const override {
+      for (int64_t i = 0; i < count; ++i) to[i] = elements_[first + i * stride];
+    }
+
+   private:
+    const absl::Span<const float> elements_;
+  };
+
+  const LeafValues* const others_;
+  std::map<std::string, std::unique_ptr<const Leaf>> leaves_;
+};
+
+}  // namespace
+
+std::string CheckpointName(int64_t step) { return absl::StrFormat("%s%09d", kPrefix, step); }
+std::string UnfinishedName(int64_t step) { return absl::StrCat(".", CheckpointName(step)); }
+
+std::vector<int64_t> CheckpointSteps(const std::string& folder) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view number = name;
+    int64_t step = 0;
+    if (absl::ConsumePrefix(&number, kPrefix) && absl::SimpleAtoi(number, &step) &&
+        CheckpointName(step) == name) {
+      steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule) {
+  CheckpointManifest manifest;
+  manifest.set_optimizer(OptimizerName(schedule.options.update.optimizer));
+  std::set<std::pair<NodeId, int32_t>> tensors;
+  for (const StatePart& part : StatePartsOf(schedule, /*each_once=*/true)) {
+    for (NodeId leaf : schedule.parameters[part.parameter].leaves) {
+      tensors.insert({leaf, part.slot});
+    }
+  }
+  for (const auto& [leaf, slot] : tensors) {
+    CheckpointManifest::Tensor& tensor = *manifest.add_tensors();
+    tensor.set_name(graph.node(leaf).name);
+    tensor.set_slot(slot);
+    for (int64_t size : graph.node(leaf).outputs[0].Sizes()) tensor.add_dims(size);
+  }
+  return manifest;
+}
+
+StateLayout LayoutOf(const CheckpointManifest& manifest) {
+  std::vector<StateTensor> tensors;
+  for (const CheckpointManifest::Tensor& tensor : manifest.tensors()) {
+    tensors.push_back({.name = NameIn(tensor, manifest.optimizer()),
+                       .dims = {tensor.dims().begin(), tensor.dims().end()}});
+  }
+  return LayOut(std::move(tensors));
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& folder,
+                                                             int64_t step) {
+  std::string path = absl::StrCat(folder, "/", CheckpointName(step));
+  CheckpointManifest manifest;
+  ISOMER_RETURN_IF_ERROR(LoadProto(absl::StrCat(path, "/", kManifestFile), kKind, &manifest));
+  if (manifest.step() != step) {
+    return absl::DataLossError(absl::StrCat(path, ": it is of step ", manifest.step()));
+  }
+  StateLayout layout = LayoutOf(manifest);
+  ISOMER_ASSIGN_OR_RETURN(StateFile file,
+                          StateFile::Open(absl::StrCat(path, "/", kStateFile), layout));
+  return std::unique_ptr<Checkpoint>(
+      new Checkpoint(std::move(path), std::move(manifest), std::move(layout), std::move(file)));
+}
+
+absl::Status Checkpoint::Verify(int64_t share, int64_t shares) const {
+  for (int t = 0; t < manifest_.tensors_size(); ++t) {
+    if (t % shares != share) continue;
+    PositionSum sum;
+    sum.Add(0, 1, file_.ElementsOf(layout_.tensors[t]));
+    if (sum.value() == manifest_.tensors(t).sum()) continue;
+    return absl::DataLossError(absl::StrCat(path_, "/", kStateFile, ": '", layout_.tensors[t].name,
+                                            "' is not what was written"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::CheckFits(const CheckpointManifest& job) const {
+  if (manifest_.optimizer() != job.optimizer()) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": it is of ", manifest_.optimizer(),
+                                                   ", but the plan trains with ", job.optimizer()));
+  }
+  using Key = std::pair<std::string, int32_t>;
+  std::map<Key, std::string> there, wanted;
+  for (const auto* manifest : {&manifest_, &job}) {
+    for (const CheckpointManifest::Tensor& tensor : manifest->tensors()) {
+      (manifest == &job ? wanted : there)[{tensor.name(), tensor.slot()}] = DimsText(tensor);
+    }
+  }
+  for (const auto& [key, dims] : wanted) {
+    const auto found = there.find(key);
+    const std::string has = found == there.end()
+                                ? absl::StrCat("has no '", key.first, "'")
+                                : absl::StrCat("has '", key.first, "' of ", found->second);
+    if (found == there.end() || found->second != dims) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, " ", has, "; the plan's model trains it as ", dims));
+    }
+  }
+  for (const auto& [key, dims] : there) {
+    if (wanted.count(key) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(path_, " has '", key.first, "' of ", dims,
+                                                   ", which the plan's model does not train"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::Restore(const LeafValues& initial, Job* job) const {
+  std::map<int32_t, CheckpointValues> slots;
+  slots.emplace(0, CheckpointValues(&initial));
+  for (int t = 0; t < manifest_.tensors_size(); ++t) {
+    const CheckpointManifest::Tensor& tensor = manifest_.tensors(t);
+    const auto [slot, is_new] = slots.try_emplace(tensor.slot(), nullptr);
+    slot->second.Add(tensor.name(), file_.ElementsOf(layout_.tensors[t]));
+  }
+  std::vector<const LeafValues*> states;
+  for (const auto& [slot, values] : slots) {
+    if (slot > 0) states.push_back(&values);
+  }
+  return job->RestoreState(slots.at(0), states, manifest_.updates(),
+                           DynamicLossScale(manifest_.loss_scale(), manifest_.loss_scale_in_a_row(),
+                                            manifest_.loss_scale_skipped()));
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> NewestCheckpoint(const std::string& folder,
+                                                             ControlPlane* control,
+                                                             std::vector<std::string>* notes) {
+  std::vector<int64_t> steps = CheckpointSteps(folder);
+  for (; !steps.empty(); steps.pop_back()) {
+    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(folder, steps.back());
+    absl::Status status = checkpoint.status();
+    if (status.ok()) {
+      status = (*checkpoint)
+                   ->Verify(control == nullptr ? 0 : control->rank(),
+                            control == nullptr ? 1 : control->num_ranks());
+    }
+    std::string problem(status.message());
+    if (control != nullptr) {
+      ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(problem));
+      const auto bad =
+          std::find_if(all.begin(), all.end(), [](const std::string& of) { return !of.empty(); });
+      problem = bad == all.end() ? "" : *bad;
+    }
+    if (problem.empty()) return *std::move(checkpoint);
+    notes->push_back(absl::StrCat(problem, "; the checkpoint before it is taken"));
+  }
+  return nullptr;
+}
+
+}  // namespace isomer

@@ -1,0 +1,76 @@
+// Checkpoints of a training: what it has made of the weights and of the optimizer's states, by
+// leaf of the model, so that it goes on under any plan, on any number of devices.
+//
+// A folder has one folder of each: `step-000000300`, with
+//   checkpoint         what it is of (checkpoint.proto), written last
+//   state.safetensors  all tensors (state_file.h)
+// While it is written its name begins with a dot; what is under another name is whole.
+#ifndef ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
+#define ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/graph.h"
+#include "runtime/checkpoint/checkpoint.pb.h"
+#include "runtime/checkpoint/state_file.h"
+#include "runtime/execution/job.h"
+#include "runtime/execution/leaf_values.h"
+
+namespace isomer {
+
+inline constexpr char kManifestFile[] = "checkpoint", kStateFile[] = "state.safetensors";
+
+std::string CheckpointName(int64_t step);
+std::string UnfinishedName(int64_t step);
+// The steps of which the folder has checkpoints, ascending; none if there is no such folder.
+std::vector<int64_t> CheckpointSteps(const std::string& folder);
+
+// The tensors that a job's checkpoints have, without values: of each trained leaf the weight, and
+// its states where there are any, in the order of the graph.
+CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule);
+StateLayout LayoutOf(const CheckpointManifest& manifest);
+
+// One that is read.
+class Checkpoint {
+ public:
+  // Errors name the file: it is missing, damaged, of another size.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& folder, int64_t step);
+
+  // That every tensor with a number equal to `share` modulo `shares` is what was written.
+  absl::Status Verify(int64_t share, int64_t shares) const;
+  // That a job trains what this is of. Errors name the first tensor that is not alike.
+  absl::Status CheckFits(const CheckpointManifest& job) const;
+  // Sets the job to what it was. `initial`: of leaves that are not trained.
+  absl::Status Restore(const LeafValues& initial, Job* job) const;
+
+  const CheckpointManifest& manifest() const { return manifest_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Checkpoint(std::string path, CheckpointManifest manifest, StateLayout layout, StateFile file)
+      : path_(std::move(path)),
+        manifest_(std::move(manifest)),
+        layout_(std::move(layout)),
+        file_(std::move(file)) {}
+
+  const std::string path_;  // of its folder
+  const CheckpointManifest manifest_;
+  const StateLayout layout_;
+  const StateFile file_;
+};
+
+// The newest that is whole; null: there is none. Of those that are not, `notes` gets a line each.
+// `control`: of the processes that all do this, each with a share of the work; null: there is one.
+absl::StatusOr<std::unique_ptr<Checkpoint>> NewestCheckpoint(const std::string& folder,
+                                                             ControlPlane* control,
+                                                             std::vector<std::string>* notes);
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_

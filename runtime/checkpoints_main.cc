@@ -1,0 +1,147 @@
+#include "runtime/checkpoints_main.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "pcg/support/messages.h"
+#include "pcg/support/program.h"
+#include "pcg/support/status_macros.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/execution/stop_signal.h"
+
+ABSL_FLAG(std::string, checkpoint_dir, "",
+          "write checkpoints into this folder: at the end, when SIGINT or SIGTERM stops the run "
+          "(exit 3), and as --checkpoint_every says (docs/training.md)");
+ABSL_FLAG(int64_t, checkpoint_every, 0, "steps from one checkpoint to the next");
+ABSL_FLAG(int64_t, keep_checkpoints, 3, "the newest that stay; 0: all");
+ABSL_FLAG(int64_t, keep_every, 0, "checkpoints of steps that are multiples stay, too");
+ABSL_FLAG(bool, resume, false,
+          "go on from the newest checkpoint that is whole, under this plan or another of the same "
+          "model; if there is none, begin");
+
+namespace isomer {
+
+absl::Status Checkpoints::CheckFlags(const std::string& mode) {
+  if (absl::GetFlag(FLAGS_checkpoint_dir).empty()) {
+    return RefuseFlags({"checkpoint_every", "keep_checkpoints", "keep_every", "resume"},
+                       "needs --checkpoint_dir");
+  }
+  if (mode != "training") {
+    return RefuseFlags({"checkpoint_dir"}, "is for training; the plan is for inference");
+  }
+  if (absl::GetFlag(FLAGS_checkpoint_every) < 0 || absl::GetFlag(FLAGS_keep_checkpoints) < 0 ||
+      absl::GetFlag(FLAGS_keep_every) < 0) {
+    return absl::InvalidArgumentError(
+        "--checkpoint_every, --keep_checkpoints and --keep_every must not be negative");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(const Graph& graph, Job* job,
+                                                                    bool speaks) {
+  const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);
+  if (folder.empty()) return nullptr;
+  const bool resumes = absl::GetFlag(FLAGS_resume);
+  if (const std::vector<int64_t> steps = CheckpointSteps(folder); !steps.empty() && !resumes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--checkpoint_dir=", folder, " has checkpoints up to step ", steps.back(),
+                     " already: --resume goes on from there, another folder begins anew"));
+  }
+  for (const Schedule::HostTensor& parameter : job->schedule().parameters) {
+    if (parameter.trainable) ISOMER_RETURN_IF_ERROR(job->ViewsOf(parameter).status());
+  }
+  const CheckpointOptions options = {.folder = folder,
+                                     .keep = absl::GetFlag(FLAGS_keep_checkpoints),
+                                     .keep_every = absl::GetFlag(FLAGS_keep_every)};
+  return std::unique_ptr<Checkpoints>(
+      new Checkpoints(graph, job, options, absl::GetFlag(FLAGS_checkpoint_every), resumes, speaks));
+}
+
+absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const std::string& data) {
+  seed_ = seed;
+  data_ = data;
+  WatchStopSignals();
+  std::unique_ptr<Checkpoint> checkpoint;
+  if (resumes_) {
+    std::vector<std::string> notes;
+    ISOMER_ASSIGN_OR_RETURN(checkpoint,
+                            NewestCheckpoint(options_.folder, job_.options().control, &notes));
+    for (const std::string& note : notes) {
+      if (speaks_) PrintNote(note);
+    }
+    if (checkpoint == nullptr && !notes.empty()) {
+      return absl::DataLossError(
+          absl::StrCat("--resume: none of the checkpoints in ", options_.folder, " is whole"));
+    }
+  }
+  if (checkpoint == nullptr) {
+    if (resumes_ && speaks_) {
+      PrintNote(absl::StrCat("--resume: there is no checkpoint in ", options_.folder,
+                             " yet; training begins"));
+    }
+    return job_.SetParameters(initial);
+  }
+  ISOMER_RETURN_IF_ERROR(checkpoint->CheckFits(ManifestOf(graph_, job_.schedule())));
+  const CheckpointManifest& manifest = checkpoint->manifest();
+  if (speaks_ && (manifest.seed() != seed || manifest.data() != data)) {
+    PrintNote(absl::StrCat(checkpoint->path(), " was trained with other data or another ",
+                           "--seed or batch: step ", manifest.step(), " of these comes next"));
+  }
+  ISOMER_RETURN_IF_ERROR(checkpoint->Restore(initial, &job_));
+  first_step_ = begun_ = manifest.step();
+  if (speaks_) {
+    absl::PrintF("resumed from %s, of step %d\n", checkpoint->path(), first_step_);
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const char*> Checkpoints::AfterStep(int64_t done, int64_t steps) {
+  // What one of them knows, all must: they write together.
+  const char* stop = AskedToStop();
+  std::string problem(writer_.Poll().message());
+  if (ControlPlane* const control = job_.options().control; control != nullptr) {
+    const std::string mine = absl::StrCat(stop == nullptr ? "" : stop, "\n", problem);
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(mine));
+    for (const std::string& words : all) {
+      const size_t end = words.find('\n');
+      const absl::string_view signal = absl::string_view(words).substr(0, end);
+      if (stop == nullptr && !signal.empty()) stop = signal == "SIGINT" ? "SIGINT" : "SIGTERM";
+      if (problem.empty()) problem = words.substr(end + 1);
+    }
+  }
+  if (!problem.empty()) return absl::UnavailableError(problem);
+  const int64_t at_once = job_.num_steps();
+  const bool is_time = every_ > 0 && done / every_ != (done - at_once) / every_;
+  if (is_time || stop != nullptr || done >= steps) {
+    ISOMER_RETURN_IF_ERROR(writer_.Begin(done, seed_, data_));
+    begun_ = done;
+    most_stall_us_ = std::max(most_stall_us_, writer_.stall_us());
+  }
+  return stop;
+}
+
+absl::Status Checkpoints::End(Json* summary) {
+  ISOMER_RETURN_IF_ERROR(writer_.Wait());
+  Json& about = (*summary)["checkpoints"];
+  about["first_step"] = first_step_;
+  about["last_step"] = begun_;
+  about["stall_us"] = most_stall_us_;
+  about["write_us"] = writer_.write_us();
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoints::WithAdvice(const absl::Status& status) const {
+  const std::vector<int64_t> steps = CheckpointSteps(options_.folder);
+  if (status.ok() || steps.empty()) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(), "; --resume goes on from step ",
+                                                  steps.back(), " (", options_.folder, ")"));
+}
+
+}  // namespace isomer

@@ -1,0 +1,72 @@
+#ifndef ISOMER_RUNTIME_CHECKPOINTS_MAIN_H_
+#define ISOMER_RUNTIME_CHECKPOINTS_MAIN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/plan.h"
+#include "pcg/support/json.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/execution/job.h"
+#include "runtime/execution/leaf_values.h"
+
+namespace isomer {
+
+// Ends of isomer-run beside those of all programs: the run was ended before its last step.
+inline constexpr int kExitStopped = 3;
+
+// What isomer-run's flags say of checkpoints: where to go on, when to write one.
+class Checkpoints {
+ public:
+  // Refuses flags that do not go together, before anything is done.
+  static absl::Status CheckFlags(const std::string& mode);
+  // Null: no --checkpoint_dir. Refuses a folder that has some already, unless --resume goes on from
+  // them. REQUIRES: `graph` and `job` outlive it.
+  static absl::StatusOr<std::unique_ptr<Checkpoints>> FromFlags(const Graph& graph, Job* job,
+                                                                bool speaks);
+
+  // Sets the job to the newest one that is whole, or to the initial values. `data`: what the
+  // batches are made of.
+  absl::Status Load(const LeafValues& initial, uint64_t seed, const std::string& data);
+  // Steps that it has.
+  int64_t first_step() const { return first_step_; }
+
+  // Between two steps, `done` of `steps`: writes one if it is time, and says which signal asked to
+  // stop, on all processes alike; null: go on.
+  absl::StatusOr<const char*> AfterStep(int64_t done, int64_t steps);
+  // Until all is written.
+  absl::Status End(Json* summary);
+  // An error of the run, and how to go on.
+  absl::Status WithAdvice(const absl::Status& status) const;
+
+ private:
+  Checkpoints(const Graph& graph, Job* job, CheckpointOptions options, int64_t every, bool resumes,
+              bool speaks)
+      : graph_(graph),
+        job_(*job),
+        options_(options),
+        every_(every),
+        resumes_(resumes),
+        speaks_(speaks),
+        writer_(graph, job, std::move(options)) {}
+
+  const Graph& graph_;
+  Job& job_;
+  const CheckpointOptions options_;
+  const int64_t every_;
+  const bool resumes_, speaks_;
+  int64_t first_step_ = 0;
+  uint64_t seed_ = 0;
+  std::string data_;
+  int64_t begun_ = -1;  // of the newest
+  double most_stall_us_ = 0;
+  CheckpointWriter writer_;
+};
+
+}  // namespace isomer
+
+#endif  // ISOMER_RUNTIME_CHECKPOINTS_MAIN_H_
