@@ -274,6 +274,21 @@ TEST(PreparedWeights, AnOutputAndAllOfASplitMayBePrepared) {
   EXPECT_THAT(PreparedBack(model).weights, testing::Contains(testing::Key("w")));
 }
 
+// As those of labels that are to be ignored; ONNX's OneHot counts them from the end.
+TEST(OnnxExport, IndicesBelowZeroAreNowhereHot) {
+  Model model;
+  model.name = "hot";
+  const TensorRef x = model.graph.AddInput("x", SequentialType({5}, DataType::kInt64));
+  for (int64_t axis : {0, 1, -1}) {
+    const Operator hot = {OpKind::kOneHot, {{"depth", int64_t{4}}, {"axis", axis}}};
+    const std::string name = absl::StrCat("hot", axis);
+    model.graph.AddOutput(name, *model.graph.AddOp(hot, {x}, name));
+  }
+  Array<double> labels({5});
+  labels.data = {-1, -100, 3, 0, -4};
+  ExpectRoundTrip(model, {{"x", labels}});
+}
+
 TEST(OnnxExport, OutputsThatAreOneTensorOrAnInput) {
   Model model;
   const TensorRef x = model.graph.AddInput("x", SequentialType({2}));

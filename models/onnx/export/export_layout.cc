@@ -1,8 +1,10 @@
 // Operators that relabel, select and look up elements.
 #include <algorithm>
 #include <climits>
+#include <numeric>
 
 #include "models/onnx/export/export_operators.h"
+#include "models/onnx/tensor.h"
 
 namespace isomer {
 
@@ -114,10 +116,20 @@ void ExportScatterElements(NodeExporter& node) {
               {{"axis", node.op().Int("axis")}, {"reduction", name}});
 }
 
+// ONNX's OneHot counts indices below 0 from the end; here they, as those of labels that are to be
+// ignored, are nowhere hot.
 void ExportOneHot(NodeExporter& node) {
-  const std::string values = node.Numbers({2}, {0, 1}, DataType::kFloat32);
-  node.Result("OneHot", {node.In(0), node.Int(node.op().Int("depth")), values},
-              {{"axis", node.op().Int("axis")}});
+  const int64_t depth = node.op().Int("depth");
+  const int rank = node.OutType(0).rank();
+  const int64_t axis = node.Axis("axis", rank);
+  std::vector<int64_t> dims(rank, 1), classes(depth);
+  dims[axis] = depth;
+  std::iota(classes.begin(), classes.end(), 0);
+  const std::string indices = node.Add("Unsqueeze", {node.In(0), node.Ints({axis})});
+  const std::string wide = node.Add("Cast", {indices}, {{"to", int64_t{onnx::TensorProto::INT64}}});
+  const std::string numbers = node.Reshaped(node.Ints(std::move(classes)), std::move(dims));
+  const std::string is_hot = node.Add("Equal", {wide, numbers});
+  node.Result("Cast", {is_hot}, {{"to", int64_t{OnnxElementType(node.OutType(0).dtype)}}});
 }
 
 }  // namespace isomer
