@@ -1,6 +1,7 @@
 #include "models/loss.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,15 @@ bool HasLeafOrOutput(const Graph& graph, absl::string_view name) {
     if (output.name == name) return true;
   }
   return false;
+}
+
+// `name`, or that with a number behind it if something has it already.
+std::string FreeName(const Graph& graph, const std::string& name) {
+  std::string free = name;
+  for (int number = 1; HasLeafOrOutput(graph, free); ++number) {
+    free = absl::StrCat(name, "_", number);
+  }
+  return free;
 }
 
 // And what they need.
@@ -68,17 +78,24 @@ absl::Status AttachLoss(Model* model, absl::string_view kind, absl::string_view 
   }
   const Graph::NamedOutput output = *found;
   const TensorType& type = model->graph.type(output.tensor);
-  if (is_auto) kind = type.rank() == 2 && output.name == "logits" ? "cross_entropy" : "mse";
+  const bool is_scalar = type.rank() == 0;
+  if (is_auto) {
+    kind = is_scalar                                     ? "none"
+           : type.rank() == 2 && output.name == "logits" ? "cross_entropy"
+                                                         : "mse";
+  }
   if (kind != "cross_entropy" && kind != "mse" && kind != "none") {
     return CannotAttach(*model, kind, "the losses are cross_entropy, mse, none and auto");
   }
   const std::string place = of.empty() ? "its first output" : "its output";
   const bool is_cross_entropy = kind == "cross_entropy";
-  const bool is_scalar = type.rank() == 0;
   if (type.dtype != DataType::kFloat32 || (is_cross_entropy && type.rank() < 2) ||
       (kind == "none" && !is_scalar)) {
-    return CannotAttach(*model, kind,
-                        absl::StrCat(place, " '", output.name, "' is ", type.ToString()));
+    return CannotAttach(
+        *model, kind,
+        absl::StrCat(
+            place, " '", output.name, "' is ", type.ToString(),
+            kind == "none" ? ", not a single number; cross_entropy and mse make one" : ""));
   }
   if (kind == "none") {
     model->loss = output.name;
@@ -86,20 +103,17 @@ absl::Status AttachLoss(Model* model, absl::string_view kind, absl::string_view 
   }
   std::vector<int64_t> sizes = type.Sizes();
   if (is_cross_entropy) sizes.pop_back();
-  const std::string input_name = is_cross_entropy ? "labels" : "target";
-  for (const std::string& name : {input_name, std::string(kLossName)}) {
-    if (!HasLeafOrOutput(model->graph, name)) continue;
-    return CannotAttach(*model, kind, absl::StrCat("the name '", name, "' is taken"));
-  }
+  const std::string input_name = FreeName(model->graph, is_cross_entropy ? "labels" : "target");
+  const std::string loss_name = FreeName(model->graph, kLossName);
   const TensorRef truth = model->graph.AddInput(
       input_name,
       SequentialType(std::move(sizes), is_cross_entropy ? DataType::kInt64 : DataType::kFloat32));
   ISOMER_ASSIGN_OR_RETURN(
       const TensorRef loss,
       model->graph.AddOp(is_cross_entropy ? OpKind::kCrossEntropy : OpKind::kMeanSquaredError,
-                         {output.tensor, truth}, kLossName));
-  model->graph.AddOutput(kLossName, loss);
-  model->loss = kLossName;
+                         {output.tensor, truth}, loss_name));
+  model->graph.AddOutput(loss_name, loss);
+  model->loss = loss_name;
   return absl::OkStatus();
 }
 
@@ -117,7 +131,7 @@ const Node* NodeOfLoss(const Model& model) {
 
 std::string KindOfLoss(const Model& trained) {
   const Node* const loss = NodeOfLoss(trained);
-  if (trained.loss != kLossName || loss == nullptr) return "none";
+  if (loss == nullptr) return "none";
   switch (loss->op.kind()) {
     case OpKind::kCrossEntropy:
       return "cross_entropy";
@@ -143,13 +157,53 @@ std::string LossText(const Model& model) {
                       "'");
 }
 
+namespace {
+
+// Inputs that nothing uses any longer: what the loss compared with.
+absl::Status DropInputsOnceUsed(const std::set<std::string>& used, Model* model) {
+  const auto users = model->graph.Users();
+  std::set<int> outputs;
+  for (const Graph::NamedOutput& output : model->graph.outputs()) {
+    outputs.insert(output.tensor.node.value);
+  }
+  Graph kept;
+  std::vector<NodeId> ids(model->graph.num_nodes());
+  for (int id = 0; id < model->graph.num_nodes(); ++id) {
+    const Node& node = model->graph.node(id);
+    const OpKind kind = node.op.kind();
+    const bool is_dropped = kind == OpKind::kInput && users[id].empty() && outputs.count(id) == 0 &&
+                            used.count(node.name) > 0;
+    if (is_dropped) continue;
+    if (IsLeaf(kind)) {
+      ids[id] = kept.AddLeaf(kind, node.name, node.outputs[0]).node;
+      continue;
+    }
+    std::vector<TensorRef> inputs = node.inputs;
+    for (TensorRef& input : inputs) input.node = ids[input.node.value];
+    ISOMER_ASSIGN_OR_RETURN(ids[id], kept.Add(node.op, std::move(inputs), node.name));
+  }
+  for (const Graph::NamedOutput& output : model->graph.outputs()) {
+    kept.AddOutput(output.name, {ids[output.tensor.node.value], output.tensor.output});
+  }
+  model->graph = std::move(kept);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status KeepLossAlone(Model* model) {
   return KeepOutputs([model](const std::string& name) { return name == model->loss; }, model);
 }
 
 absl::Status DropLoss(Model* model) {
+  std::set<std::string> used;
+  const auto users = model->graph.Users();
+  for (int id = 0; id < model->graph.num_nodes(); ++id) {
+    if (!users[id].empty()) used.insert(model->graph.node(id).name);
+  }
   ISOMER_RETURN_IF_ERROR(
       KeepOutputs([model](const std::string& name) { return name != model->loss; }, model));
+  ISOMER_RETURN_IF_ERROR(DropInputsOnceUsed(used, model));
   if (model->graph.outputs().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(model->name, ": it has no output but the loss '", model->loss, "'"));

@@ -10,19 +10,21 @@
 namespace isomer {
 namespace {
 
-// Ok if the model inside of the plan is `own`, in training with the plan's loss of the output `of`.
-absl::Status ExpectTrainedModel(Model own, const std::string& of, const Plan& plan,
-                                OwnModelFindings* findings) {
-  if (plan.mode == "training") {
-    const std::string kind = own.loss.empty() ? KindOfLoss(plan.model) : "auto";
-    ISOMER_RETURN_IF_ERROR(AttachLoss(&own, kind, of));
-    findings->loss = LossText(own);
-    // --loss_alone of isomer-optimize.
-    const bool alone = plan.model.graph.outputs().size() == 1;
-    findings->outputs_left_out = alone ? static_cast<int>(own.graph.outputs().size()) - 1 : 0;
-    if (alone) ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
-  }
-  return ExpectSameModel(own, plan.model);
+// Ok if the model inside of the plan is `own`, in training with a loss of that kind of the output
+// `of`.
+absl::Status ExpectTrainedModel(Model own, const std::string& kind, const std::string& of,
+                                const Plan& plan, OwnModelFindings* findings) {
+  if (plan.mode != "training") return ExpectSameModel(own, plan.model);
+  ISOMER_RETURN_IF_ERROR(AttachLoss(&own, kind, of));
+  findings->loss = LossText(own);
+  findings->outputs_left_out = 0;
+  const absl::Status same = ExpectSameModel(own, plan.model);
+  // --loss_alone of isomer-optimize.
+  if (same.ok() || plan.model.graph.outputs().size() > 1) return same;
+  findings->outputs_left_out = static_cast<int>(own.graph.outputs().size()) - 1;
+  ISOMER_RETURN_IF_ERROR(KeepLossAlone(&own));
+  const absl::Status alone = ExpectSameModel(own, plan.model);
+  return alone.ok() || findings->outputs_left_out > 0 ? alone : same;
 }
 
 }  // namespace
@@ -31,14 +33,19 @@ absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Pla
                             OwnModelFindings* findings) {
   absl::Status same;
   if (plan.mode == "training" && own.loss.empty()) {
-    // Of whichever output.
+    // Of whichever output, or one that is the loss itself.
     for (const Graph::NamedOutput& output : own.graph.outputs()) {
-      const absl::Status is_this = ExpectTrainedModel(own, output.name, plan, findings);
-      if (is_this.ok()) return is_this;
-      if (same.ok()) same = is_this;
+      for (const std::string& kind : {KindOfLoss(plan.model), std::string("none")}) {
+        const bool is_single = own.graph.type(output.tensor).rank() == 0;
+        if (kind == "none" && !is_single) continue;
+        const absl::Status is_this = ExpectTrainedModel(own, kind, output.name, plan, findings);
+        if (is_this.ok()) return is_this;
+        // What is wrong with a single number is more telling as a loss than below one.
+        if (same.ok() || (kind == "none" && is_single)) same = is_this;
+      }
     }
   } else {
-    same = ExpectTrainedModel(own, "", plan, findings);
+    same = ExpectTrainedModel(own, "auto", "", plan, findings);
     if (same.ok()) return same;
   }
   return absl::FailedPreconditionError(

@@ -78,7 +78,8 @@ def _export_with(name: str, module: Any, examples: tuple[Any, ...],
     options: dict[str, Any] = {"input_names": input_names}
     if name == "dynamo":
         # Weights go to a file beside it, from which Isomer reads those that it needs.
-        options.update(dynamo=True, external_data=True, verbose=False)
+        # Optimised, what is computed from parameters alone would be folded, and be trained instead.
+        options.update(dynamo=True, external_data=True, verbose=False, optimize=False)
     else:
         options.update(dynamo=False, opset_version=17)
         if input_names is None:

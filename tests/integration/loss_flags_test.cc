@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pcg/support/file.h"
 #include "tests/integration/program.h"
+#include "tests/models/onnx_file.h"
 
 namespace isomer {
 namespace {
@@ -55,6 +57,31 @@ TEST_F(LossFlags, WhatDoesNotFitIsRefused) {
   const ProgramResult inference = Optimize({"--mode=inference", "--loss=mse"});
   EXPECT_EQ(inference.exit_code, 2);
   EXPECT_THAT(inference.err, HasSubstr("--loss is for --mode=training"));
+}
+
+// A training step as most people export it: labels are an input, the loss the only output, whatever
+// they are called.
+TEST_F(LossFlags, ALossInsideIsTakenAndVerified) {
+  for (const char* name : {"loss", "val"}) {
+    OnnxFile file;
+    file.Input("x", {8, 3}).Input("target", {8}, onnx::TensorProto::INT64);
+    std::vector<float> weights;
+    for (int i = 0; i < 12; ++i) weights.push_back(0.1f * static_cast<float>(i));
+    file.Floats("head.weight", {3, 4}, weights);
+    file.Node("MatMul", {"x", "head.weight"}, {"scores"});
+    file.Node("SoftmaxCrossEntropyLoss", {"scores", "target"}, {name}).Output(name, {});
+    const std::string model = ScratchFile(std::string("inside_") + name + ".onnx");
+    ASSERT_TRUE(WriteFileAtomically(model, file.Bytes()).ok());
+    for (const char* flag : {"--loss=auto", "--loss=none", "--loss_alone"}) {
+      const ProgramResult optimized =
+          RunBinary("isomer-optimize", {model, "--machine=laptop_cpu", "--devices_per_node=2",
+                                        "--cache=false", "--out=" + plan_, flag});
+      EXPECT_EQ(optimized.exit_code, 0) << optimized.err;
+      const ProgramResult verified =
+          RunBinary("isomer-verify", {"plan", plan_, "--model=" + model});
+      EXPECT_EQ(verified.exit_code, 0) << flag << verified.out << verified.err;
+    }
+  }
 }
 
 }  // namespace

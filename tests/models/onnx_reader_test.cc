@@ -22,9 +22,9 @@ using onnx::TensorProto;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-absl::StatusOr<Model> Parse(const OnnxFile& file) { return ParseOnnx(file.Bytes(), "net.onnx"); }
+absl::StatusOr<Model> ParseNet(const OnnxFile& file) { return ParseOnnx(file.Bytes(), "net.onnx"); }
 
-std::string ErrorOf(const OnnxFile& file) { return std::string(Parse(file).status().message()); }
+std::string ErrorOf(const OnnxFile& file) { return std::string(ParseNet(file).status().message()); }
 
 std::vector<std::string> Constants(const Graph& graph) {
   std::vector<std::string> names;
@@ -232,7 +232,7 @@ TEST(OnnxReader, DefaultDomainHasTwoNames) {
   OnnxFile file;
   file.Input("x", {2}).Node("Relu", {"x"}, {"y"}).Output("y", {2});
   file.LastNode()->set_domain("ai.onnx");
-  EXPECT_TRUE(Parse(file).ok());
+  EXPECT_TRUE(ParseNet(file).ok());
   file.LastNode()->set_domain("ai.onnx.ml");
   EXPECT_THAT(ErrorOf(file), HasSubstr("('Relu') of 'ai.onnx.ml', opset that the file does not"));
 }
@@ -240,7 +240,7 @@ TEST(OnnxReader, DefaultDomainHasTwoNames) {
 TEST(OnnxReader, OldOpsetsWhereNothingChanged) {
   OnnxFile file(6);
   file.Input("x", {2}).Node("Relu", {"x"}, {"y"}).Output("y", {2});
-  EXPECT_TRUE(Parse(file).ok());
+  EXPECT_TRUE(ParseNet(file).ok());
   OnnxFile dropout(6);  // which then dropped unless is_test said otherwise
   dropout.Input("x", {2}).Node("Dropout", {"x"}, {"y"}).Output("y", {2});
   EXPECT_THAT(ErrorOf(dropout), HasSubstr("unknown operators"));
@@ -253,7 +253,7 @@ TEST(OnnxReader, ConstantsAreNotTrained) {
   file.Node("Mul", {"x", "f"}, {"s"});
   file.Node("BatchNormalization", {"s", "g", "m", "mean", "variance"}, {"y"});
   file.Floats("mean", {3}, {0, 0, 0}).Floats("variance", {3}, {1, 1, 1}).Output("y", {2, 3, 4});
-  const auto model = Parse(file);
+  const auto model = ParseNet(file);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(Constants(model->graph), testing::IsSupersetOf({"mean", "variance"}));
   EXPECT_EQ(model->weights.count("g"), 1u);
@@ -263,7 +263,7 @@ TEST(OnnxReader, OutputsKeepTheirNames) {
   OnnxFile file;
   file.Input("x", {2}).Node("Relu", {"x"}, {"r"}).Node("Identity", {"r"}, {"y"});
   file.Node("Identity", {"x"}, {"z"}).Output("y", {2}).Output("z", {2}).Output("x", {2});
-  const auto model = Parse(file);
+  const auto model = ParseNet(file);
   ASSERT_TRUE(model.ok()) << model.status();
   std::vector<std::string> names;
   for (const auto& output : model->graph.outputs()) names.push_back(output.name);
@@ -298,7 +298,7 @@ OnnxFile FileWithIf(bool condition_is_input) {
 }
 
 TEST(OnnxIf, TakesTheBranchOfItsCondition) {
-  const auto model = Parse(FileWithIf(false));
+  const auto model = ParseNet(FileWithIf(false));
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(model->graph.ToString(), HasSubstr("tanh"));
   EXPECT_EQ(model->graph.num_nodes(), 4);  // x, relu, tanh, add
