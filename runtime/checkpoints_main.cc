@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(const Graph&
         absl::StrCat("--checkpoint_dir=", folder, " has checkpoints up to step ", steps.back(),
                      " already: --resume goes on from there, another folder begins anew"));
   }
+  if (speaks) ISOMER_RETURN_IF_ERROR(TryFolder(folder));
   for (const Schedule::HostTensor& parameter : job->schedule().parameters) {
     if (parameter.trainable) ISOMER_RETURN_IF_ERROR(job->ViewsOf(parameter).status());
   }

@@ -383,8 +383,9 @@ int64_t MostResidentBytes() {
 }
 
 // `processes`: null, or the communicator of the processes that all do this; rank 0 writes the
-// files.
-absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes) {
+// files. `code_of_error`: with which a program ends for the error that is returned.
+absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes,
+                             int* code_of_error) {
   const bool writes = processes == nullptr || processes->rank() == 0;
   if (writes) ISOMER_RETURN_IF_ERROR(TryOutputs());
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
@@ -474,6 +475,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(
         checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), feeder.Fingerprint()));
     steps.first_step = checkpoints->first_step();
+    *code_of_error = kExitStopped;
   }
   StepRunner runner(plan, steps, feeder, backend.get(), job.get(), checkpoints.get());
   if (const absl::Status status = runner.Run(weights, &summary); !status.ok()) {
@@ -506,11 +508,21 @@ absl::StatusOr<int> RunAsProcess(
   if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {
     return absl::InternalError("/dev/null cannot be opened");
   }
-  const absl::StatusOr<int> code = RunSteps(spec, processes.get());
+  int code_of_error = kExitBadInput;
+  const absl::StatusOr<int> code = RunSteps(spec, processes.get(), &code_of_error);
   const absl::Status status = processes->Finish(code.status());
   if (status.ok()) return code;
   // Said before any process ends, because who started them then ends the others.
-  return processes->speaks() ? ExitWith(status) : kExitBadInput;
+  if (processes->speaks()) ExitWith(status);
+  return code_of_error;
+}
+
+absl::StatusOr<int> RunInThreads(const std::string& spec) {
+  int code_of_error = kExitBadInput;
+  const absl::StatusOr<int> code = RunSteps(spec, nullptr, &code_of_error);
+  if (code.ok()) return code;
+  ExitWith(code.status());
+  return code_of_error;
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
@@ -545,7 +557,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
   if (communicator == "mpi") return RunAsProcess(arguments[0], MakeMpiCommunicator);
   if (communicator == "tcp") return RunAsProcess(arguments[0], MakeTcpCommunicator);
-  if (communicator == "threads") return RunSteps(arguments[0], nullptr);
+  if (communicator == "threads") return RunInThreads(arguments[0]);
   return absl::InvalidArgumentError(
       absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
 }

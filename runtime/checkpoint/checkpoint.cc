@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "pcg/ir/weight_update.h"
+#include "pcg/support/file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 
@@ -82,6 +83,13 @@ std::vector<int64_t> CheckpointSteps(const std::string& folder) {
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+absl::Status TryFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
+  return CheckCanWrite(absl::StrCat(folder, "/", kManifestFile));
 }
 
 CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule) {

@@ -31,6 +31,9 @@ std::string UnfinishedName(int64_t step);
 // The steps of which the folder has checkpoints, ascending; none if there is no such folder.
 std::vector<int64_t> CheckpointSteps(const std::string& folder);
 
+// Makes the folder where there is none, and finds out whether it can be written to.
+absl::Status TryFolder(const std::string& folder);
+
 // The tensors that a job's checkpoints have, without values: of each trained leaf the weight, and
 // its states where there are any, in the order of the graph.
 CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule);

@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 constexpr char kShareKind[] = "share";
 // How often rank 0 looks whether the others have written theirs.
 constexpr std::chrono::milliseconds kLook{10};
+// How often processes that wait say so: well within the deadline of their messages.
+constexpr std::chrono::seconds kTell{5};
+constexpr char kDone[] = "done";
 
 double UsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -63,8 +66,6 @@ CheckpointWriter::~CheckpointWriter() {
 
 absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layout) {
   std::error_code error;
-  std::filesystem::create_directories(options_.folder, error);
-  if (error) return FileSystemError(options_.folder, error);
   // What a run that was killed did not finish.
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, error)) {
     if (entry.path().filename().string().starts_with(UnfinishedName(0).substr(0, 6))) {
@@ -139,22 +140,36 @@ absl::Status CheckpointWriter::Poll() {
   return status_;
 }
 
+// Processes tell each other how far they are, so that none takes the others for lost.
 absl::Status CheckpointWriter::Wait() {
   if (!thread_.joinable()) return absl::OkStatus();
-  std::unique_lock lock(mutex_);
-  while (!is_done_.wait_for(lock, 10 * kLook, [this] { return !is_writing_; })) {
-    // Another process may have ended, and its share will not come.
-    if (control_ == nullptr) continue;
-    if (absl::Status status = control_->Poll(); !status.ok()) {
-      lock.unlock();
-      is_given_up_ = true;
-      thread_.join();
-      return status;
+  for (bool all_done = false; !all_done;) {
+    std::string word;
+    {
+      std::unique_lock lock(mutex_);
+      is_done_.wait_for(lock, kTell, [this] { return !is_writing_; });
+      if (!is_writing_) word = status_.ok() ? kDone : std::string(status_.message());
+    }
+    std::vector<std::string> words = {word};
+    if (control_ != nullptr) {
+      auto gathered = control_->Gather(word);
+      if (!gathered.ok()) return GiveUp(gathered.status());
+      words = *std::move(gathered);
+    }
+    all_done = true;
+    for (const std::string& of : words) {
+      if (!of.empty() && of != kDone) return GiveUp(absl::UnavailableError(of));
+      all_done &= !of.empty();
     }
   }
-  lock.unlock();
   thread_.join();
-  return status_;
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::GiveUp(const absl::Status& status) {
+  is_given_up_ = true;
+  thread_.join();
+  return status;
 }
 
 absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,

@@ -40,7 +40,7 @@ class CheckpointWriter {
   absl::Status Begin(int64_t step, uint64_t seed, const std::string& data);
   // The error of what is being written, if it has one by now; does not wait.
   absl::Status Poll();
-  // Until what was begun is on the disk, as far as this process goes; on rank 0 all of it.
+  // Until what was begun is on the disk, all of it. All processes call it.
   absl::Status Wait();
 
   // The newest that is written; -1: none. On rank 0.
@@ -59,6 +59,7 @@ class CheckpointWriter {
   bool IsFirst() const { return control_ == nullptr || control_->rank() == 0; }
   int32_t num_ranks() const { return control_ == nullptr ? 1 : control_->num_ranks(); }
   std::string PathOf(const std::string& name) const { return options_.folder + "/" + name; }
+  absl::Status GiveUp(const absl::Status& status);
   absl::Status MakeFolder(int64_t step, const StateLayout& layout);
   absl::Status TakeCopies();
   // In the thread.

@@ -19,6 +19,8 @@ void WatchStopSignals() {
     action.sa_flags = SA_RESTART | SA_RESETHAND;
     sigaction(signal, &action, nullptr);
   }
+  // A file that may not grow so far is an error of who writes it.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 const char* AskedToStop() {

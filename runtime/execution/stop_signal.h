@@ -4,7 +4,7 @@
 namespace isomer {
 
 // From now on the first SIGINT or SIGTERM only sets what AskedToStop returns; a second one ends the
-// process, as it would have.
+// process, as it would have. Limits on the sizes of files become errors of calls.
 void WatchStopSignals();
 // "SIGINT" or "SIGTERM" once there was one; null before.
 const char* AskedToStop();

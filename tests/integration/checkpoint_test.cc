@@ -1,0 +1,310 @@
+// Trainings that are stopped, killed, moved and damaged go on from their checkpoints.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
+#include "pcg/support/file.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string PlanFor(const std::string& name, std::vector<std::string> flags) {
+  const std::string plan = ScratchFile(name + ".plan");
+  flags.insert(flags.begin(), {SourceFile("models/data/digits_cnn.onnx"), "--machine=laptop_cpu",
+                               "--cache=false", "--out=" + plan});
+  const ProgramResult result = RunBinary("isomer-optimize", flags);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return plan;
+}
+
+std::vector<std::string> TrainingFlags(const std::string& plan, int64_t steps,
+                                       std::vector<std::string> more = {}) {
+  more.insert(more.begin(),
+              {plan, absl::StrCat("--data=", SourceFile("models/data/digits.csv")),
+               "--data_scale=0.0625", "--learning_rate=0.01", absl::StrCat("--steps=", steps)});
+  return more;
+}
+
+// The losses of a run that is expected to end well.
+std::vector<double> LossesOf(std::vector<std::string> flags) {
+  const std::string json = ScratchFile("losses.json");
+  flags.push_back("--json=" + json);
+  const ProgramResult result = RunBinary("isomer-run", flags);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  google::protobuf::Struct summary;
+  EXPECT_TRUE(
+      google::protobuf::util::JsonStringToMessage(ReadFile(json).value_or(""), &summary).ok());
+  std::vector<double> losses;
+  for (const auto& loss : summary.fields().at("loss").list_value().values()) {
+    losses.push_back(loss.number_value());
+  }
+  return losses;
+}
+
+std::vector<double> Behind(const std::vector<double>& losses, size_t steps) {
+  return {losses.begin() + static_cast<std::ptrdiff_t>(steps), losses.end()};
+}
+
+std::string CleanFolder(const std::string& name) {
+  const std::string folder = ScratchFile(name);
+  std::filesystem::remove_all(folder);
+  return folder;
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A shell's exit code. $BIN is where the programs are.
+int Shell(const std::string& command) {
+  setenv("BIN", ISOMER_BIN_DIR, 1);
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string Quoted(const std::vector<std::string>& words) {
+  return absl::StrCat("'", absl::StrJoin(words, "' '"), "'");
+}
+
+// However devices hold weights and states, in every precision and with every optimizer.
+TEST(Checkpoint, ResumesToTheBit) {
+  const std::vector<std::vector<std::string>> plans = {
+      {"--devices_per_node=1", "--optimizer=adam"},
+      {"--devices_per_node=2", "--plan=data_parallel", "--optimizer=adam"},
+      {"--devices_per_node=4", "--plan=zero3", "--optimizer=adam"},
+      {"--devices_per_node=4", "--optimizer=momentum"},
+      {"--devices_per_node=2", "--plan=grid", "--pipeline=2", "--micro_batch_size=16",
+       "--optimizer=adam"},
+      {"--devices_per_node=2", "--plan=zero3", "--optimizer=adam", "--precision=bfloat16"},
+      {"--devices_per_node=2", "--plan=data_parallel", "--precision=float16"},
+  };
+  for (size_t p = 0; p < plans.size(); ++p) {
+    SCOPED_TRACE(absl::StrJoin(plans[p], " "));
+    const std::string plan = PlanFor(absl::StrCat("bit", p), plans[p]);
+    const std::string folder = CleanFolder(absl::StrCat("bit", p));
+    const std::vector<double> all = LossesOf(TrainingFlags(plan, 12));
+    const std::vector<double> first =
+        LossesOf(TrainingFlags(plan, 5, {"--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
+    EXPECT_EQ(first, std::vector<double>(all.begin(), all.begin() + 5));
+    EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002", "step-000000004", "step-000000005"));
+    EXPECT_EQ(LossesOf(TrainingFlags(plan, 12, {"--checkpoint_dir=" + folder, "--resume"})),
+              Behind(all, 5));
+    // The newest three stay.
+    EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000004", "step-000000005", "step-000000012"));
+  }
+}
+
+TEST(Checkpoint, GoesOnUnderAnotherPlan) {
+  const std::string one = PlanFor("one", {"--devices_per_node=1", "--optimizer=adam"});
+  const std::string folder = CleanFolder("moved");
+  const std::vector<double> all = LossesOf(TrainingFlags(one, 16));
+  LossesOf(TrainingFlags(one, 8, {"--checkpoint_dir=" + folder}));
+  int i = 0;
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--devices_per_node=4", "--plan=zero3", "--optimizer=adam"},
+           {"--devices_per_node=2", "--plan=data_parallel", "--optimizer=adam"},
+           {"--devices_per_node=3", "--optimizer=adam"}}) {
+    const std::string copy = CleanFolder(absl::StrCat("moved", ++i));
+    std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+    const std::vector<double> losses = LossesOf(TrainingFlags(
+        PlanFor(absl::StrCat("other", i), flags), 16, {"--checkpoint_dir=" + copy, "--resume"}));
+    ASSERT_EQ(losses.size(), 8u);
+    for (size_t s = 0; s < losses.size(); ++s) {
+      EXPECT_NEAR(losses[s], all[8 + s], 1e-4 * all[8 + s]) << s;
+    }
+    // And back, to what it would have been.
+    EXPECT_EQ(LossesOf(TrainingFlags(one, 17, {"--checkpoint_dir=" + copy, "--resume"})).size(),
+              1u);
+  }
+}
+
+// A bit of each part of each file.
+TEST(Checkpoint, DamagedOnesAreNotTaken) {
+  const std::string plan =
+      PlanFor("damaged", {"--devices_per_node=2", "--plan=data_parallel", "--optimizer=momentum"});
+  const std::string folder = CleanFolder("damaged");
+  LossesOf(TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--checkpoint_every=3"}));
+  const std::vector<std::string> go_on =
+      TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--resume"});
+  for (const char* file : {"checkpoint", "state.safetensors"}) {
+    const std::string path = absl::StrCat(folder, "/step-000000006/", file);
+    const std::string whole = ReadFile(path).value_or("");
+    ASSERT_GT(whole.size(), 100u);
+    for (const size_t at :
+         {size_t{0}, size_t{9}, size_t{30}, whole.size() / 3, whole.size() / 2, whole.size() - 1}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 4);
+      ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
+      const std::string copy = CleanFolder("damaged_copy");
+      std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+      std::vector<std::string> flags = go_on;
+      flags[flags.size() - 2] = "--checkpoint_dir=" + copy;
+      const ProgramResult result = RunBinary("isomer-run", flags);
+      EXPECT_EQ(result.exit_code, 0) << file << " " << at << result.err;
+      EXPECT_THAT(result.err, HasSubstr("the checkpoint before it is taken")) << file << " " << at;
+      EXPECT_THAT(result.out, HasSubstr("of step 3")) << file << " " << at;
+    }
+    ASSERT_TRUE(WriteFileAtomically(path, whole.substr(0, whole.size() - 5)).ok());
+    const ProgramResult cut = RunBinary("isomer-run", go_on);
+    EXPECT_EQ(cut.exit_code, 0) << cut.err;
+    EXPECT_THAT(cut.out, HasSubstr("of step 3"));
+    // That run wrote it again.
+    EXPECT_EQ(ReadFile(path).value_or("").size(), whole.size());
+  }
+  for (const char* step : {"step-000000003", "step-000000006"}) {
+    ASSERT_TRUE(WriteFileAtomically(absl::StrCat(folder, "/", step, "/checkpoint"), "no").ok());
+  }
+  const ProgramResult none = RunBinary("isomer-run", go_on);
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("none of the checkpoints in"));
+}
+
+TEST(Checkpoint, WhatDoesNotFitIsRefused) {
+  const std::string adam = PlanFor("adam", {"--devices_per_node=1", "--optimizer=adam"});
+  const std::string sgd = PlanFor("sgd", {"--devices_per_node=1"});
+  const std::string folder = CleanFolder("refused");
+  LossesOf(TrainingFlags(adam, 2, {"--checkpoint_dir=" + folder}));
+  const auto refused = [&](std::vector<std::string> flags) {
+    const ProgramResult result = RunBinary("isomer-run", flags);
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refused(TrainingFlags(adam, 4, {"--checkpoint_dir=" + folder})),
+              HasSubstr("has checkpoints up to step 2 already: --resume goes on from there"));
+  EXPECT_THAT(refused(TrainingFlags(sgd, 4, {"--checkpoint_dir=" + folder, "--resume"})),
+              HasSubstr("it is of adam, but the plan trains with sgd"));
+  EXPECT_THAT(refused({"zoo:lenet", "--optimizer=adam", "--batch_size=4",
+                       "--checkpoint_dir=" + folder, "--resume"}),
+              HasSubstr("; the plan's model trains it as "));
+  EXPECT_THAT(
+      refused({"zoo:lenet", "--batch_size=4", "--mode=inference", "--checkpoint_dir=" + folder}),
+      HasSubstr("is for training"));
+  for (const char* flag :
+       {"--checkpoint_every=2", "--keep_checkpoints=1", "--keep_every=2", "--resume"}) {
+    EXPECT_THAT(refused(TrainingFlags(adam, 4, {flag})), HasSubstr("needs --checkpoint_dir"));
+  }
+  EXPECT_THAT(refused(TrainingFlags(adam, 4, {"--checkpoint_dir=" + adam})),
+              HasSubstr("Not a directory"));
+  EXPECT_THAT(refused(TrainingFlags(
+                  adam, 4, {"--checkpoint_dir=" + folder, "--resume", "--checkpoint_every=-1"})),
+              HasSubstr("must not be negative"));
+  EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002"));
+}
+
+// The disk, or a limit, has no room: one line, and no part of a checkpoint.
+TEST(Checkpoint, NoRoomIsSaidAtOnce) {
+  const std::string plan = PlanFor("room", {"--devices_per_node=1", "--optimizer=adam"});
+  const std::string folder = CleanFolder("room"), said = ScratchFile("said");
+  EXPECT_EQ(Shell(absl::StrCat("ulimit -f 8; exec $BIN/isomer-run ",
+                               Quoted(TrainingFlags(plan, 4, {"--checkpoint_dir=" + folder})),
+                               " > /dev/null 2> ", said)),
+            3);
+  EXPECT_THAT(ReadFile(said).value_or(""), HasSubstr("there is no room for"));
+  EXPECT_THAT(NamesIn(folder), ElementsAre());
+}
+
+TEST(Checkpoint, SigtermWritesOneFirst) {
+  const std::string plan =
+      PlanFor("term", {"--devices_per_node=2", "--plan=data_parallel", "--optimizer=adam"});
+  const std::string folder = CleanFolder("term"), said = ScratchFile("term.out");
+  EXPECT_EQ(Shell(absl::StrCat(
+                "$BIN/isomer-run ",
+                Quoted(TrainingFlags(plan, 1000000,
+                                     {"--checkpoint_dir=" + folder, "--checkpoint_every=5"})),
+                " > ", said, " & pid=$!; while [ ! -d ", folder,
+                "/step-000000005 ]; do sleep 0.02; done; kill -TERM $pid; wait $pid")),
+            3);
+  EXPECT_THAT(ReadFile(said).value_or(""), HasSubstr("stopped by SIGTERM; --resume goes on"));
+  const std::vector<std::string> names = NamesIn(folder);
+  ASSERT_FALSE(names.empty());
+  const int64_t steps = std::atoll(names.back().c_str() + 5);
+  const std::vector<double> all = LossesOf(TrainingFlags(plan, steps + 3));
+  EXPECT_EQ(LossesOf(TrainingFlags(plan, steps + 3, {"--checkpoint_dir=" + folder, "--resume"})),
+            Behind(all, static_cast<size_t>(steps)));
+}
+
+// At any moment: what there is then is whole, and the run goes on as if nothing had been.
+TEST(Checkpoint, SurvivesKills) {
+  const std::string plan =
+      PlanFor("kill", {"--devices_per_node=2", "--plan=zero3", "--optimizer=adam"});
+  const std::string folder = CleanFolder("kill");
+  constexpr int kSteps = 120;
+  const std::vector<double> all = LossesOf(TrainingFlags(plan, kSteps));
+  for (int kill = 1; kill <= 4; ++kill) {
+    Shell(absl::StrCat("timeout --signal=KILL ", 0.25 + 0.13 * kill, " $BIN/isomer-run ",
+                       Quoted(TrainingFlags(plan, kSteps - 1,
+                                            {"--checkpoint_dir=" + folder, "--checkpoint_every=1",
+                                             "--resume", "--quiet"})),
+                       " > /dev/null"));
+  }
+  const std::string json = ScratchFile("kill.json");
+  const ProgramResult result = RunBinary(
+      "isomer-run",
+      TrainingFlags(plan, kSteps, {"--checkpoint_dir=" + folder, "--resume", "--json=" + json}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("is taken")));
+  google::protobuf::Struct summary;
+  ASSERT_TRUE(
+      google::protobuf::util::JsonStringToMessage(ReadFile(json).value_or(""), &summary).ok());
+  const auto first = static_cast<size_t>(summary.fields().at("first_step").number_value());
+  std::vector<double> losses;
+  for (const auto& loss : summary.fields().at("loss").list_value().values()) {
+    losses.push_back(loss.number_value());
+  }
+  EXPECT_EQ(losses, Behind(all, first));
+  for (const std::string& name : NamesIn(folder)) EXPECT_NE(name[0], '.');
+}
+
+// Each process writes what its device has; threads go on from it.
+TEST(Checkpoint, ProcessesWriteOneTogether) {
+  if (RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--communicator=mpi"})
+          .err.find("no MPI") != std::string::npos) {
+    GTEST_SKIP() << "this build has no MPI";
+  }
+  const std::string plan =
+      PlanFor("mpi", {"--devices_per_node=4", "--plan=zero3", "--optimizer=adam"});
+  const std::vector<double> all = LossesOf(TrainingFlags(plan, 8));
+  const std::string folder = CleanFolder("mpi");
+  const ProgramResult written = RunUnderMpirun(
+      4, "isomer-run",
+      TrainingFlags(plan, 4,
+                    {"--communicator=mpi", "--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002", "step-000000004"));
+  EXPECT_THAT(NamesIn(folder + "/step-000000004"), ElementsAre("checkpoint", "state.safetensors"));
+  EXPECT_EQ(LossesOf(TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--resume"})),
+            std::vector<double>(all.begin() + 4, all.begin() + 6));
+  // And processes from what threads wrote.
+  const std::string json = ScratchFile("mpi.json");
+  const ProgramResult read = RunUnderMpirun(
+      4, "isomer-run",
+      TrainingFlags(
+          plan, 8,
+          {"--communicator=mpi", "--checkpoint_dir=" + folder, "--resume", "--json=" + json}));
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(read.out, HasSubstr("of step 6"));
+  EXPECT_THAT(ReadFile(json).value_or(""), HasSubstr("\"last_step\": 8"));
+}
+
+}  // namespace
+}  // namespace isomer
