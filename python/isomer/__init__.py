@@ -19,11 +19,12 @@ import os as _os
 from . import _isomer, errors as _errors
 from .errors import DoesNotFit, Error, InputError, Note
 from .machine import Level, Machine, machine_presets
-from .model import Model, Tensor, ZooModel, load, unsupported, zoo
+from .model import Model, ZooModel, load, unsupported, zoo
 from .plan import Operator, Plan, Prediction, Verification, load_plan
 from .progress import Progress
 from .search import known_names as _known_names, optimize, search_options
 from .session import Check, Difference, Session, StepResult
+from .tensors import Tensor
 
 __all__ = [
     "Check", "Difference", "DoesNotFit", "Error", "InputError", "Level", "Machine", "Model", "Note",

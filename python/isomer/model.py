@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence, Uni
 from . import _isomer, torch_export
 from .background import run
 from .errors import InputError, Note, in_python_words
+from .tensors import HasTensors
 from .text import StrPath, path_bytes, whole_number
 
 if TYPE_CHECKING:
@@ -19,22 +20,7 @@ if TYPE_CHECKING:
 Exporter = Literal["auto", "dynamo", "torchscript"]
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """An input, an output or a weight.
-
-    Attributes:
-        name: what files call it.
-        dtype: "f32", "bf16", "f16", "i64", "i32" or "bool".
-        shape: all of it, whatever is split.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-
-class Model:
+class Model(HasTensors):
     """A network; made by ``isomer.load``.
 
     Attributes:
@@ -42,6 +28,7 @@ class Model:
     """
 
     notes: tuple[str, ...]
+    _handle: "_isomer.Model"
 
     def __init__(self, handle: "_isomer.Model", notes: Sequence[str],
                  export: Optional[torch_export.Export] = None) -> None:
@@ -58,26 +45,6 @@ class Model:
     def source(self) -> str:
         """What it was loaded from."""
         return self._handle.source
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What a step is given. Training adds what the loss compares with (``Plan.inputs``)."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.inputs())
-
-    @property
-    def outputs(self) -> tuple[Tensor, ...]:
-        """What a step gives back."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.outputs())
-
-    @property
-    def weights(self) -> tuple[Tensor, ...]:
-        """What training changes."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.weights())
-
-    @property
-    def loss(self) -> Optional[str]:
-        """The name of the output that training minimises; None: ``optimize`` adds one."""
-        return self._handle.loss or None
 
     @property
     def num_operators(self) -> int:

@@ -11,8 +11,9 @@ from . import _isomer
 from .background import run
 from .errors import InputError, in_python_words
 from .machine import Machine, as_machine
-from .model import Model, Tensor, load
+from .model import Model, load
 from .session import Check, Session, StepResult, checked, random_inputs
+from .tensors import HasTensors
 from .text import StrPath, bytes_text, path_bytes, step_text
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Verification:
         return self.accepted
 
 
-class Plan:
+class Plan(HasTensors):
     """The fastest equal way to run a model on a machine that was found; by ``isomer.optimize``,
     ``isomer.load_plan`` or ``Plan.price``.
 
@@ -124,6 +125,7 @@ class Plan:
     """
 
     notes: tuple[str, ...]
+    _handle: "_isomer.Plan"
 
     def __init__(self, handle: "_isomer.Plan", export: Optional["Export"] = None) -> None:
         self._handle = handle
@@ -167,26 +169,6 @@ class Plan:
     def update(self) -> str:
         """How copies of weights are kept equal, "sharded"."""
         return self._handle.update
-
-    @property
-    def loss(self) -> Optional[str]:
-        """The name of the output that training minimises; None: there is none."""
-        return self._handle.loss or None
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What ``run`` is given; of training also what the loss compares with."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.inputs())
-
-    @property
-    def outputs(self) -> tuple[Tensor, ...]:
-        """What ``run`` gives back."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.outputs())
-
-    @property
-    def weights(self) -> tuple[Tensor, ...]:
-        """What training changes."""
-        return tuple(Tensor(*tensor) for tensor in self._handle.weights())
 
     @property
     def operators(self) -> tuple[Operator, ...]:
