@@ -110,8 +110,7 @@ absl::Status WriteExport(const FrameworkExport& file, const std::string& out,
 }
 
 absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
-  ISOMER_RETURN_IF_ERROR(
-      RefuseFlagsBut({"to", "out", "machine", "nodes", "devices_per_node"}, "is not for export"));
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(ExportCommand().flags, "is not for export"));
   const std::string to = absl::GetFlag(FLAGS_to), out = absl::GetFlag(FLAGS_out);
   if (arguments.size() != 1 || to.empty() || out.empty()) {
     return absl::InvalidArgumentError(
@@ -154,6 +153,16 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
+
+ProgramCommand ExportCommand() {
+  return {.name = "export",
+          .usage = "PLAN --to=FRAMEWORK --out=FILE",
+          .purpose =
+              "Writes a plan for a framework that people train with: for PyTorch as a file "
+              "that torchrun starts, for Megatron-LM, DeepSpeed and torchtitan as the "
+              "settings that it is (docs/exports.md).",
+          .flags = {"to", "out", "machine", "nodes", "devices_per_node"}};
+}
 
 bool IsExport(int argc, const char* const* argv) {
   return argc > 1 && std::string(argv[1]) == "export";

@@ -2,7 +2,12 @@
 #ifndef ISOMER_OPTIMIZER_EXPORT_MAIN_H_
 #define ISOMER_OPTIMIZER_EXPORT_MAIN_H_
 
+#include "pcg/support/program.h"
+
 namespace isomer {
+
+// What --help says of it.
+ProgramCommand ExportCommand();
 
 // Whether a command line is of the subcommand, and what it does with it: the exit code.
 bool IsExport(int argc, const char* const* argv);

@@ -13,9 +13,8 @@
 #include "models/prepare_model.h"
 #include "models/zoo/listing.h"
 #include "models/zoo/zoo.h"
-#include "optimizer/comparison/plan_difference.h"
-#include "optimizer/comparison/plan_summary.h"
-#include "optimizer/comparison/turning_point.h"
+#include "optimizer/comparison/baseline_summaries.h"
+#include "optimizer/comparison/compare_plans.h"
 #include "optimizer/comparison/why.h"
 #include "optimizer/export_main.h"
 #include "optimizer/machine/machine.h"
@@ -145,11 +144,12 @@ absl::Status CheckReportFlag() {
 }
 
 absl::Status WriteReportPage(const OptimizeResult& result, const Report& report,
-                             const RuleSet& rules, const CostModel& cost) {
+                             const RuleSet& rules, const CostModel& cost,
+                             BaselineSummaries* baselines) {
   const std::string page = absl::GetFlag(FLAGS_report);
   if (page.empty()) return absl::OkStatus();
   Progress progress("report", 0);
-  ISOMER_ASSIGN_OR_RETURN(const Json data, PageJson(result, report, rules, cost));
+  ISOMER_ASSIGN_OR_RETURN(const Json data, PageJson(result, report, rules, cost, baselines));
   return WriteFileAtomically(page, PageWith(data, result.plan.model.name, report.text));
 }
 
@@ -228,63 +228,44 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
 }
 
 // With --explain, what WhyOf says is a part of the report.
-absl::Status Explained(const OptimizeResult& result, const CostModel& cost, Report* report) {
+absl::Status Explained(const OptimizeResult& result, const CostModel& cost,
+                       BaselineSummaries* baselines, Report* report) {
   if (!absl::GetFlag(FLAGS_explain)) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(Why why, WhyOf(result, *report, cost));
+  ISOMER_ASSIGN_OR_RETURN(Why why, WhyOf(result, *report, cost, baselines));
   absl::StrAppend(&report->text, "\n", why.text);
   report->json["why"] = std::move(why.json);
   return absl::OkStatus();
 }
 
+// Of the flags.
+absl::StatusOr<MachineCosts> CostsOfFlags() {
+  ISOMER_ASSIGN_OR_RETURN(Machine machine,
+                          MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
+  return CostsOf(RequestOfFlags(), std::move(machine));
+}
+
+ProgramCommand DiffCommand() {
+  return {.name = "diff",
+          .usage = "PLAN PLAN --machine=PRESET|FILE",
+          .purpose =
+              "Says where the difference of two plans' steps comes from, and what would have "
+              "to change for the slower one to win (docs/explaining.md).",
+          .flags = {"machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
+                    "profile_of_another_device"}};
+}
+
 absl::StatusOr<int> Diff(const std::vector<std::string>& files) {
   if (files.size() != 2) return absl::InvalidArgumentError("diff takes two plan files");
-  ISOMER_RETURN_IF_ERROR(
-      RefuseFlagsBut({"machine", "nodes", "devices_per_node", "device_memory_gib", "profile",
-                      "profile_of_another_device"},
-                     "is of a search, and diff has plans"));
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(DiffCommand().flags, "is of a search, and diff has plans"));
   if (absl::GetFlag(FLAGS_machine).empty()) {
     return absl::InvalidArgumentError("diff needs --machine");
   }
-  const OptimizeRequest request = RequestOfFlags();
-  ISOMER_ASSIGN_OR_RETURN(Machine machine,
-                          MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
-  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOf(request, machine));
-  const CostModel cost(std::move(machine), request.profile.empty() ? nullptr : &profile);
-  std::vector<Plan> plans;
-  std::vector<PlanSummary> summaries;
-  for (const std::string& file : files) {
-    ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(file));
-    // Of a machine with fewer or other devices it is another plan.
-    const absl::StatusOr<PlanSummary> summary = SummaryOf(file, plan, cost);
-    if (!summary.ok()) {
-      return absl::Status(summary.status().code(),
-                          absl::StrCat(file, ": ", summary.status().message()));
-    }
-    plan.predicted_step_us = summary->step_us;
-    plans.push_back(std::move(plan));
-    summaries.push_back(*summary);
-  }
-  const PlanSummary &a = summaries[0], &b = summaries[1];
-  std::printf("%s: %s\n%s: %s\n", a.name.c_str(), a.headline.c_str(), b.name.c_str(),
-              b.headline.c_str());
-  if (plans[0].mode != plans[1].mode) {
-    PrintNote(absl::StrCat("one is of ", plans[0].mode, ", the other of ", plans[1].mode));
-  } else if (plans[0].model.graph.StructuralHash() != plans[1].model.graph.StructuralHash()) {
-    PrintNote(absl::StrCat("they are plans of different models (", plans[0].model.name, " and ",
-                           plans[1].model.name, ")"));
-  }
-  std::printf("\nOn %s, %s is %s\nSide by side\n%s", cost.machine().ToString().c_str(),
-              a.name.c_str(), DifferenceText(a, b).c_str(), SideBySideText(a, b).c_str());
-  Json json = DifferenceJson(a, b);
-  if (cost.profile() == nullptr && a.step_us != b.step_us) {
-    const bool a_wins = a.step_us < b.step_us;
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<TurningPoint> points,
-                            TurningPointsOf(plans[a_wins ? 0 : 1], plans[a_wins ? 1 : 0], cost));
-    std::printf("\nWhat would have to change for %s to win\n%s", (a_wins ? b : a).name.c_str(),
-                TurningPointsText(points, (a_wins ? a : b).name, (a_wins ? b : a).name).c_str());
-    json["turning_points"] = TurningPointsJson(points);
-  }
-  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(json));
+  ISOMER_ASSIGN_OR_RETURN(const MachineCosts costs, CostsOfFlags());
+  ISOMER_ASSIGN_OR_RETURN(const ComparedPlans comparison,
+                          ComparePlans(files[0], files[1], *costs.model));
+  if (!comparison.note.empty()) PrintNote(comparison.note);
+  std::fputs(comparison.text.c_str(), stdout);
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(comparison.json));
   return kExitDone;
 }
 
@@ -298,13 +279,10 @@ absl::StatusOr<int> Price(const std::string& path) {
     return absl::InvalidArgumentError("--price needs --machine");
   }
   ISOMER_RETURN_IF_ERROR(CheckReportFlag());
-  const OptimizeRequest request = RequestOfFlags();
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path));
-  ISOMER_ASSIGN_OR_RETURN(Machine machine,
-                          MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
-  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOf(request));
-  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOf(request, machine));
-  const CostModel cost(std::move(machine), request.profile.empty() ? nullptr : &profile);
+  ISOMER_ASSIGN_OR_RETURN(const MachineCosts costs, CostsOfFlags());
+  const CostModel& cost = *costs.model;
+  ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOf(RequestOfFlags()));
   const absl::StatusOr<OptimizeResult> result = PricePlan(std::move(plan), cost);
   if (!result.ok()) {
     return absl::Status(result.status().code(),
@@ -312,10 +290,11 @@ absl::StatusOr<int> Price(const std::string& path) {
   }
   ISOMER_ASSIGN_OR_RETURN(Report report,
                           ReportOf(*result, rules, cost, absl::GetFlag(FLAGS_verbose)));
-  ISOMER_RETURN_IF_ERROR(Explained(*result, cost, &report));
+  BaselineSummaries baselines(*result, cost);
+  ISOMER_RETURN_IF_ERROR(Explained(*result, cost, &baselines, &report));
   std::fputs(report.text.c_str(), stdout);
   ISOMER_RETURN_IF_ERROR(WriteOutputs(*result, cost));
-  ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost));
+  ISOMER_RETURN_IF_ERROR(WriteReportPage(*result, report, rules, cost, &baselines));
   ISOMER_RETURN_IF_ERROR(WriteSummary(report, result->plan));
   if (result->fits) return kExitDone;
   std::fprintf(stderr, "%s\n", DoesNotFitText(*result, cost.machine(), std::nullopt).c_str());
@@ -390,8 +369,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(AddCompared(request, model, &options, &notes));
   PrintNotes(notes);
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOf(request));
-  ISOMER_ASSIGN_OR_RETURN(const Profile profile, ProfileOf(request, machine));
-  const CostModel cost(std::move(machine), request.profile.empty() ? nullptr : &profile);
+  ISOMER_ASSIGN_OR_RETURN(const MachineCosts costs, CostsOf(request, std::move(machine)));
+  const CostModel& cost = *costs.model;
   const RuleIndex index(rules);
   EndSearchesOnInterrupt();
   // Calls of unfused attention would be found to be attention.
@@ -412,13 +391,14 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(Report report,
                           ReportOf(result, rules, cost, absl::GetFlag(FLAGS_verbose)));
-  ISOMER_RETURN_IF_ERROR(Explained(result, cost, &report));
+  BaselineSummaries baselines(result, cost);
+  ISOMER_RETURN_IF_ERROR(Explained(result, cost, &baselines, &report));
   std::fputs(report.text.c_str(), stdout);
   if (absl::GetFlag(FLAGS_list_proposers)) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
   }
   ISOMER_RETURN_IF_ERROR(WriteOutputs(result, cost));
-  ISOMER_RETURN_IF_ERROR(WriteReportPage(result, report, rules, cost));
+  ISOMER_RETURN_IF_ERROR(WriteReportPage(result, report, rules, cost, &baselines));
   ISOMER_RETURN_IF_ERROR(WriteSummary(report, result.plan));
   if (result.fits) return kExitDone;
   std::string line;
@@ -463,11 +443,11 @@ int main(int argc, char** argv) {
   return isomer::RunProgram(
       {.name = "isomer-optimize",
        .purpose = "Finds the fastest equal plan to run a model on a cluster.",
-       .usage = "MODEL --machine=PRESET|FILE --out=FILE | diff PLAN PLAN --machine=PRESET|FILE | "
-                "export PLAN --to=FRAMEWORK --out=FILE",
+       .usage = "MODEL --machine=PRESET|FILE --out=FILE",
        .example = "isomer-optimize models/data/bert_tiny.onnx --machine=dgx_h100 --nodes=2 "
                   "--devices_per_node=4 --out=bert.plan",
        .outputs = {"out", "svg", "export_onnx", "dot", "trace", "timeline", "report"},
+       .commands = {isomer::DiffCommand(), isomer::ExportCommand()},
        .version = isomer::BuiltVersions(),
        .more_examples = {"isomer-optimize --machine=k80_cluster --describe",
                          "isomer-optimize zoo:bert_large --machine=dgx_h100 --nodes=2 "

@@ -74,7 +74,7 @@ optimizer/search: bound canonical cost proposal sharding simulator substitution
 optimizer/request: bound cost machine proposal search sharding substitution walk
 optimizer/report: cost machine search sharding simulator
 optimizer/comparison: cost machine proposal report search simulator
-optimizer/page: cost machine proposal report search sharding simulator
+optimizer/page: comparison cost machine proposal report search sharding simulator
 runtime/device:
 runtime/communication: device
 runtime/cpu: device

@@ -169,13 +169,18 @@ absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& re
   return summary;
 }
 
-absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostModel& cost) {
-  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, PricePlan(std::move(plan), cost));
+absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& result,
+                                      const CostModel& cost) {
   const LoweredPlan& lowered = result.lowered;
   const Explanation explanation =
       Explain(cost, lowered.mapped.graph, lowered.schedule, result.simulation);
   return SummaryOf(std::move(name), result, explanation,
                    TimesOfNodes(lowered, result.simulation, cost), cost.machine());
+}
+
+absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostModel& cost) {
+  ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result, PricePlan(std::move(plan), cost));
+  return SummaryOf(std::move(name), result, cost);
 }
 
 std::vector<std::map<std::string, BlockSummary>> BlocksOf(

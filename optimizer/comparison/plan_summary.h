@@ -65,6 +65,9 @@ std::string BlockName(absl::string_view name);
 absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& result,
                                       const Explanation& explanation,
                                       const std::vector<NodeTimes>& times, const Machine& machine);
+// The same, explained here.
+absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& result,
+                                      const CostModel& cost);
 // Of a plan that is priced for it.
 absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostModel& cost);
 

@@ -24,10 +24,6 @@ constexpr double kShownSplit = 0.01;
 constexpr size_t kNamedBlocks = 4;
 constexpr int kBlocksOfSplits = 16;
 
-bool IsPublic(const std::string& name) {
-  return absl::c_any_of(kBaselines, [&](const char* baseline) { return name == baseline; });
-}
-
 // The other plans that are worth a word, the next best last: data parallelism, what the user runs,
 // the fastest that fits. What the plan itself was made of is none.
 std::vector<std::string> OthersOf(const OptimizeResult& result, const Machine& machine) {
@@ -39,7 +35,7 @@ std::vector<std::string> OthersOf(const OptimizeResult& result, const Machine& m
     const bool is_nearer =
         fits && (!next.has_value() || prediction.step_us < result.baselines.at(*next).step_us);
     if (is_nearer) next = name;
-    if (name == kDataParallel || !IsPublic(name)) others.push_back(name);
+    if (name == kDataParallel || !IsBaseline(name)) others.push_back(name);
   }
   if (next.has_value()) {
     std::erase(others, *next);
@@ -93,8 +89,8 @@ std::string SplitsText(const PlanSummary& plan) {
   return text;
 }
 
-absl::StatusOr<Why> WhyOf(const OptimizeResult& result, const Report& report,
-                          const CostModel& cost) {
+absl::StatusOr<Why> WhyOf(const OptimizeResult& result, const Report& report, const CostModel& cost,
+                          BaselineSummaries* baselines) {
   ISOMER_ASSIGN_OR_RETURN(const PlanSummary plan, SummaryOf("this plan", result, report.explanation,
                                                             report.times, cost.machine()));
   Why why;
@@ -102,8 +98,7 @@ absl::StatusOr<Why> WhyOf(const OptimizeResult& result, const Report& report,
   why.json["against"] = Json::EmptyObject();
   const std::vector<std::string> others = OthersOf(result, cost.machine());
   for (const std::string& name : others) {
-    ISOMER_ASSIGN_OR_RETURN(const PlanSummary other,
-                            SummaryOf(name, result.baseline_plans.at(name), cost));
+    ISOMER_ASSIGN_OR_RETURN(const PlanSummary other, baselines->Of(name));
     absl::StrAppend(&why.text, "\nAgainst ", name, ": ", other.headline, "\n",
                     DifferenceText(plan, other));
     why.json["against"][name] = DifferenceJson(plan, other);

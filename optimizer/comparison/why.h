@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "optimizer/comparison/baseline_summaries.h"
 #include "optimizer/comparison/plan_summary.h"
 #include "optimizer/cost/cost.h"
 #include "optimizer/report/report.h"
@@ -21,11 +22,11 @@ struct Why {
   std::string text;
   Json json;
 };
-// `report` is that of `result`, with its baselines' plans (OptimizeOptions::keep_baselines). Each
-// of these is simulated again, as is the plan without each decision, and with the next best plan at
-// other rates of the machine, some 20 times.
-absl::StatusOr<Why> WhyOf(const OptimizeResult& result, const Report& report,
-                          const CostModel& cost);
+// `report` and `baselines` are those of `result`, with its baselines' plans
+// (OptimizeOptions::keep_baselines). The plan without each decision is simulated again, and with
+// the next best plan at other rates of the machine, some 20 times.
+absl::StatusOr<Why> WhyOf(const OptimizeResult& result, const Report& report, const CostModel& cost,
+                          BaselineSummaries* baselines);
 
 // "  97 %  batch over 8 devices" and so on: how computation is split, the most first, and in which
 // blocks each split but the first is.

@@ -54,7 +54,8 @@ absl::Status CheckHasPage() {
 }
 
 absl::StatusOr<Json> PageJson(const OptimizeResult& result, const Report& report,
-                              const RuleSet& rules, const CostModel& cost) {
+                              const RuleSet& rules, const CostModel& cost,
+                              BaselineSummaries* baselines) {
   const Plan& plan = result.plan;
   const Graph& graph = result.lowered.mapped.graph;
   const Schedule& schedule = result.lowered.schedule;
@@ -62,7 +63,9 @@ absl::StatusOr<Json> PageJson(const OptimizeResult& result, const Report& report
   json["report"] = report.json;
   json["memory_bytes"] = cost.machine().memory_bytes();
   json["machine"] = cost.machine().ToString();
-  json["bars"] = BarsJson(StepBarsOf(result, report.explanation, cost));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<StepBar> bars,
+                          StepBarsOf(result, report, cost, baselines));
+  json["bars"] = BarsJson(bars);
   json["devices"] = DevicesJson(schedule);
   // A plan that is priced may be of other rules than these.
   const absl::StatusOr<Lineage> lineage = Lineage::Of(plan, rules);

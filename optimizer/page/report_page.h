@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "optimizer/comparison/baseline_summaries.h"
 #include "optimizer/cost/cost.h"
 #include "optimizer/report/report.h"
 #include "optimizer/search/optimizer.h"
@@ -22,9 +23,11 @@ namespace isomer {
 // Ok if this program was built with the page; else one line that names the packages.
 absl::Status CheckHasPage();
 
-// `report` is that of `result`. Without a derivation if that names rules that are not there.
+// `report` and `baselines` are those of `result`. Without a derivation if that names rules that are
+// not there.
 absl::StatusOr<Json> PageJson(const OptimizeResult& result, const Report& report,
-                              const RuleSet& rules, const CostModel& cost);
+                              const RuleSet& rules, const CostModel& cost,
+                              BaselineSummaries* baselines);
 
 // JSON as a part of HTML: no text in it ends the element that it is in, nor opens a comment.
 std::string JsonInHtml(const Json& json);

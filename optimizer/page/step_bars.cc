@@ -1,26 +1,22 @@
 #include "optimizer/page/step_bars.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "absl/strings/string_view.h"
+#include "optimizer/comparison/plan_summary.h"
 #include "optimizer/proposal/baselines.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
 
-absl::StatusOr<StepParts> PartsOfPlan(Plan plan, const CostModel& cost) {
-  ISOMER_ASSIGN_OR_RETURN(const Simulation simulation, PredictPlan(cost, &plan));
-  ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), plan));
-  const Explanation explanation = Explain(cost, lowered.mapped.graph, lowered.schedule, simulation);
-  return PartsOf(explanation.shares, simulation.step_us,
-                 SummaryOfPipeline(lowered.schedule, simulation));
-}
-
-bool IsOwn(absl::string_view name) {
-  return std::find(std::begin(kBaselines), std::end(kBaselines), name) == std::end(kBaselines);
+StepParts PartsOf(const PlanSummary& plan) {
+  StepParts parts;
+  if (plan.step_us <= 0) return parts;
+  parts.compute = plan.compute_us / plan.step_us;
+  for (const auto& [kind, us] : plan.exposed_us) parts.exposed_communication += us / plan.step_us;
+  parts.bubble = plan.bubble_us / plan.step_us;
+  parts.idle = plan.idle_us / plan.step_us;
+  return parts;
 }
 
 const char* NameOfKind(StepBar::Kind kind) {
@@ -39,41 +35,28 @@ const char* NameOfKind(StepBar::Kind kind) {
 
 }  // namespace
 
-StepParts PartsOf(const StepShares& shares, double step_us,
-                  const std::optional<PipelineSummary>& pipeline) {
-  StepParts parts;
-  if (step_us <= 0) return parts;
-  parts.compute = shares.compute_us / step_us;
-  parts.exposed_communication = shares.exposed_us() / step_us;
-  const double idle = shares.idle_us / step_us;
-  const bool has_bubble = pipeline.has_value() && pipeline->ordered;
-  parts.bubble = has_bubble ? std::min(idle, pipeline->bubble_share) : 0;
-  parts.idle = idle - parts.bubble;
-  return parts;
-}
-
-std::vector<StepBar> StepBarsOf(const OptimizeResult& result, const Explanation& explanation,
-                                const CostModel& cost) {
+absl::StatusOr<std::vector<StepBar>> StepBarsOf(const OptimizeResult& result, const Report& report,
+                                                const CostModel& cost,
+                                                BaselineSummaries* baselines) {
   const Plan& plan = result.plan;
+  ISOMER_ASSIGN_OR_RETURN(const PlanSummary summary, SummaryOf("plan", result, report.explanation,
+                                                               report.times, cost.machine()));
   std::vector<StepBar> bars;
-  bars.push_back(
-      {.name = "plan",
-       .kind = StepBar::Kind::kPlan,
-       .step_us = plan.predicted_step_us,
-       .peak_bytes = plan.predicted_peak_bytes,
-       .fits = result.fits,
-       .parts = PartsOf(explanation.shares, result.simulation.step_us, result.pipeline)});
+  bars.push_back({.name = summary.name,
+                  .kind = StepBar::Kind::kPlan,
+                  .step_us = plan.predicted_step_us,
+                  .peak_bytes = plan.predicted_peak_bytes,
+                  .fits = result.fits,
+                  .parts = PartsOf(summary)});
   for (const auto& [name, prediction] : result.baselines) {
     if (prediction == kNotSimulated) continue;
     StepBar bar{.name = name,
-                .kind = IsOwn(name) ? StepBar::Kind::kOwn : StepBar::Kind::kBaseline,
+                .kind = IsBaseline(name) ? StepBar::Kind::kBaseline : StepBar::Kind::kOwn,
                 .step_us = prediction.step_us,
                 .peak_bytes = prediction.peak_bytes,
                 .fits = prediction.peak_bytes <= cost.machine().memory_bytes()};
-    if (const auto kept = result.baseline_plans.find(name); kept != result.baseline_plans.end()) {
-      const absl::StatusOr<StepParts> parts = PartsOfPlan(kept->second, cost);
-      if (parts.ok()) bar.parts = *parts;
-    }
+    const absl::StatusOr<PlanSummary> parts = baselines->Of(name);
+    if (parts.ok()) bar.parts = PartsOf(*parts);
     bars.push_back(std::move(bar));
   }
   if (result.bound.has_value()) {

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "optimizer/comparison/baseline_summaries.h"
 #include "optimizer/cost/cost.h"
-#include "optimizer/report/explanation.h"
+#include "optimizer/report/report.h"
 #include "optimizer/search/optimizer.h"
 #include "pcg/support/json.h"
 
@@ -21,8 +23,6 @@ struct StepParts {
   double bubble = 0;                 // of idle_share, what a pipeline of equal stages waits
   double idle = 0;                   // the rest
 };
-StepParts PartsOf(const StepShares& shares, double step_us,
-                  const std::optional<PipelineSummary>& pipeline);
 
 struct StepBar {
   enum class Kind { kPlan, kBaseline, kOwn, kBound };
@@ -35,10 +35,11 @@ struct StepBar {
 };
 
 // The plan, each baseline that was simulated, the user's own configuration and the bound. Parts of
-// a baseline are known if its plan was kept (OptimizeOptions::keep_baselines): it is simulated once
-// more.
-std::vector<StepBar> StepBarsOf(const OptimizeResult& result, const Explanation& explanation,
-                                const CostModel& cost);
+// a baseline are known if its plan was kept (OptimizeOptions::keep_baselines). `report` and
+// `baselines` are those of `result`. Errors: a call of the plan does not type-check.
+absl::StatusOr<std::vector<StepBar>> StepBarsOf(const OptimizeResult& result, const Report& report,
+                                                const CostModel& cost,
+                                                BaselineSummaries* baselines);
 Json BarsJson(const std::vector<StepBar>& bars);
 
 }  // namespace isomer

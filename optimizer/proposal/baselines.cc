@@ -2,12 +2,15 @@
 
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/published_plans.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
+
+bool IsBaseline(absl::string_view name) { return absl::c_linear_search(kBaselines, name); }
 
 absl::StatusOr<MappedModel> MapBaseline(const std::string& name, const Graph& graph,
                                         CostTables* tables) {

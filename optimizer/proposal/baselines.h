@@ -17,6 +17,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 
@@ -31,6 +32,9 @@ inline constexpr char kSingleDevice[] = "single_device";
 // Those that are plans for all devices, and that --plan takes.
 inline constexpr const char* kBaselines[] = {kDataParallel, kZero3, kMegatron, kPipeline,
                                              kPublished};
+// Whether it is one of those; what else a result calls a baseline is the user's own plan, or one
+// device.
+bool IsBaseline(absl::string_view name);
 
 // megatron is tensor parallel within a node, data parallel across. Errors: an unknown name;
 // NotFound if the baseline does not apply to the model (megatron, without a column-parallel product

@@ -307,16 +307,18 @@ absl::StatusOr<RuleSet> RulesOf(const OptimizeRequest& request) {
   return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
 }
 
-absl::StatusOr<Profile> ProfileOf(const OptimizeRequest& request, const Machine& machine) {
-  Profile profile;
-  const std::string path = request.profile;
-  if (path.empty()) return profile;
-  ISOMER_ASSIGN_OR_RETURN(profile, LoadProfile(path));
-  if (const absl::Status serves = CheckProfileServes(profile, machine);
-      !serves.ok() && !request.profile_of_another_device) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", serves.message()));
+absl::StatusOr<MachineCosts> CostsOf(const OptimizeRequest& request, Machine machine) {
+  MachineCosts costs;
+  if (const std::string path = request.profile; !path.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(Profile profile, LoadProfile(path));
+    if (const absl::Status serves = CheckProfileServes(profile, machine);
+        !serves.ok() && !request.profile_of_another_device) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", serves.message()));
+    }
+    costs.profile = std::make_unique<const Profile>(std::move(profile));
   }
-  return profile;
+  costs.model = std::make_unique<const CostModel>(std::move(machine), costs.profile.get());
+  return costs;
 }
 
 }  // namespace isomer

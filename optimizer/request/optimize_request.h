@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "optimizer/cost/cost.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/proposal/optimize_options.h"
 #include "optimizer/proposal/search_policy.h"
@@ -63,8 +65,14 @@ absl::StatusOr<Machine> MachineOf(const MachineRequest& machine, absl::string_vi
 // The user's rules, or those that come with Isomer.
 absl::StatusOr<RuleSet> RulesOf(const OptimizeRequest& request);
 
-// Measured times, checked against the machine; empty if `request` names none.
-absl::StatusOr<Profile> ProfileOf(const OptimizeRequest& request, const Machine& machine);
+// What times follow from. The cost model refers to the profile, so both stay where they are.
+struct MachineCosts {
+  std::unique_ptr<const Profile> profile;  // measured times; null: there are none
+  std::unique_ptr<const CostModel> model;
+};
+
+// With the profile that `request` names, if any, checked against the machine.
+absl::StatusOr<MachineCosts> CostsOf(const OptimizeRequest& request, Machine machine);
 
 }  // namespace isomer
 

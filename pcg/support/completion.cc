@@ -27,6 +27,7 @@ struct Offered {
   std::vector<OfferedFlag> flags = {};
   std::vector<std::string> arguments;  // besides files
   std::vector<ProgramCommand> commands;
+  bool needs_command = false;  // the first argument is one of them, and no other
 };
 
 // The beginning of a help text: lists of completions have one line for each.
@@ -64,7 +65,9 @@ OfferedFlag OfferOf(const absl::CommandLineFlag& flag, const CompletionWords& wo
 
 Offered OfferOf(const ProgramInfo& info) {
   const CompletionWords words = info.words == nullptr ? CompletionWords() : info.words();
-  Offered offered{.arguments = words.arguments, .commands = info.commands};
+  Offered offered{.arguments = words.arguments,
+                  .commands = info.commands,
+                  .needs_command = !info.commands.empty() && info.usage.empty()};
   for (const absl::CommandLineFlag* flag : ProgramFlags()) {
     offered.flags.push_back(OfferOf(*flag, words));
   }
@@ -90,10 +93,14 @@ std::string Header(const ProgramInfo& info, absl::string_view shell) {
   return absl::StrCat("# Made by ", info.name, " --help=", shell, ".\n");
 }
 
-std::vector<std::string> CommandNames(const Offered& offered) {
-  std::vector<std::string> names;
-  for (const ProgramCommand& command : offered.commands) names.emplace_back(command.name);
-  return names;
+// What the first argument may be, besides files.
+std::vector<std::string> FirstWords(const Offered& offered) {
+  std::vector<std::string> words;
+  for (const ProgramCommand& command : offered.commands) words.emplace_back(command.name);
+  if (!offered.needs_command) {
+    words.insert(words.end(), offered.arguments.begin(), offered.arguments.end());
+  }
+  return words;
 }
 
 // The word at the cursor is taken from the line: bash cuts what it completes at "=" and ":", and
@@ -166,9 +173,10 @@ std::string BashCompletion(const ProgramInfo& info) {
   if (offered.commands.empty()) {
     absl::StrAppend(&text, "    '') words=", arguments, " ;;\n");
   } else {
-    absl::StrAppend(&text, "    '')\n      words=", arguments,
-                    "\n      ((${#before[@]} == 1)) && words=",
-                    Quoted(absl::StrJoin(CommandNames(offered), " ")), " files=''\n      ;;\n");
+    absl::StrAppend(
+        &text, "    '')\n      words=", arguments,
+        "\n      ((${#before[@]} == 1)) && words=", Quoted(absl::StrJoin(FirstWords(offered), " ")),
+        offered.needs_command ? " files=''" : "", "\n      ;;\n");
   }
   return absl::StrCat(text, "  esac", kBashEnd, "complete -F ", FunctionName(info), " ", info.name,
                       "\n");
@@ -208,7 +216,7 @@ std::string ZshCompletion(const ProgramInfo& info) {
   }
   add_function("ARGUMENT", offered.arguments, /*is_file=*/true);
   if (!offered.commands.empty()) {
-    add_function("COMMAND", CommandNames(offered), /*is_file=*/false);
+    add_function("COMMAND", FirstWords(offered), /*is_file=*/!offered.needs_command);
     absl::StrAppend(&specs, " \\\n  ", Quoted(absl::StrCat("1:command:", function, "_COMMAND")));
   }
   absl::StrAppend(&specs, " \\\n  ", Quoted(absl::StrCat("*:argument:", function, "_ARGUMENT")));
@@ -225,8 +233,9 @@ std::string FishCompletion(const ProgramInfo& info) {
   std::string text = Header(info, "fish");
   const std::string complete = absl::StrCat("complete -c ", info.name);
   for (const ProgramCommand& command : offered.commands) {
-    absl::StrAppend(&text, complete, " -n __fish_use_subcommand -f -a ", quoted(command.name),
-                    " -d ", quoted(Shortened(command.purpose)), "\n");
+    absl::StrAppend(&text, complete, " -n __fish_use_subcommand ",
+                    offered.needs_command ? "-f " : "", "-a ", quoted(command.name), " -d ",
+                    quoted(Shortened(command.purpose)), "\n");
   }
   if (!offered.arguments.empty()) {
     absl::StrAppend(&text, complete, " -a ", quoted(absl::StrJoin(offered.arguments, " ")), "\n");

@@ -81,8 +81,10 @@ const std::pair<absl::string_view, absl::string_view> kEnvironment[] = {
 };
 
 std::string UsageOf(const ProgramInfo& info) {
-  if (info.commands.empty()) return absl::StrCat(Bold(info.name), " ", Roff(info.usage), "\n");
   std::vector<std::string> lines;
+  if (!info.usage.empty()) {
+    lines.push_back(absl::StrCat(Bold(info.name), " ", Roff(info.usage), "\n"));
+  }
   for (const ProgramCommand& command : info.commands) {
     lines.push_back(
         absl::StrCat(Bold(info.name), " ", Bold(command.name), " ", Roff(command.usage), "\n"));
@@ -100,10 +102,13 @@ std::string FlagsOf(const ProgramCommand& command) {
 
 std::string HelpText(const ProgramInfo& info) {
   std::string text = absl::StrCat(info.purpose, "\n\nUsage:");
-  if (info.commands.empty()) absl::StrAppend(&text, " ", info.name, " ", info.usage, "\n");
+  std::vector<std::string> uses;
+  if (!info.usage.empty()) uses.push_back(info.usage);
   for (const ProgramCommand& command : info.commands) {
-    absl::StrAppend(&text, &command == &info.commands.front() ? " " : "       ", info.name, " ",
-                    command.name, " ", command.usage, "\n");
+    uses.push_back(absl::StrCat(command.name, " ", command.usage));
+  }
+  for (const std::string& use : uses) {
+    absl::StrAppend(&text, &use == &uses.front() ? " " : "       ", info.name, " ", use, "\n");
   }
   absl::StrAppend(&text, "\nFlags:\n");
   for (const absl::CommandLineFlag* flag : ProgramFlags()) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/export/onnx_export.h"
 #include "models/prepare_model.h"
+#include "optimizer/comparison/baseline_summaries.h"
 #include "optimizer/page/report_page.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/node_times.h"
@@ -18,7 +19,6 @@
 #include "optimizer/report/timeline_svg.h"
 #include "optimizer/report/trace.h"
 #include "optimizer/request/misfit_text.h"
-#include "optimizer/request/optimize_request.h"
 #include "optimizer/search/enough_devices.h"
 #include "pcg/ir/machine_view.h"
 #include "pcg/ir/precision.h"
@@ -136,9 +136,7 @@ py::list SearchOptionTable() {
 std::shared_ptr<const CostContext> ContextOf(const OptimizeRequest& request, Machine machine) {
   auto context = std::make_shared<CostContext>();
   context->rules = ValueOrThrow(RulesOf(request));
-  context->profile = ValueOrThrow(ProfileOf(request, machine));
-  context->cost = std::make_unique<CostModel>(
-      std::move(machine), request.profile.empty() ? nullptr : &context->profile);
+  context->costs = ValueOrThrow(CostsOf(request, std::move(machine)));
   return context;
 }
 
@@ -147,7 +145,7 @@ PyPlan::Priced PricedOf(std::shared_ptr<const CostContext> context, OptimizeResu
   PyPlan::Priced priced;
   priced.context = std::move(context);
   priced.result = std::move(result);
-  const CostModel& cost = *priced.context->cost;
+  const CostModel& cost = *priced.context->costs.model;
   priced.report = ValueOrThrow(ReportOf(priced.result, priced.context->rules, cost));
   priced.misfit = std::move(misfit);
   return priced;
@@ -182,13 +180,13 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
       return EqualSides(source, target, &lemmas, numbers).ok();
     };
   }
-  OptimizeResult result = ValueOrThrow(Optimize(model, index, *context->cost, options));
+  OptimizeResult result = ValueOrThrow(Optimize(model, index, *context->costs.model, options));
   result.plan.seal = SealOf(result.plan);
   if (!result.searches.cache_note.empty()) plan->notes.push_back(result.searches.cache_note);
   if (!result.misfit.empty()) plan->notes.push_back(result.misfit);
   std::string misfit;
   if (!result.fits) {
-    misfit = ValueOrThrow(MisfitText(result, model, index, *context->cost, options));
+    misfit = ValueOrThrow(MisfitText(result, model, index, *context->costs.model, options));
   }
   plan->priced = PricedOf(std::move(context), std::move(result), std::move(misfit));
   return plan;
@@ -206,7 +204,7 @@ PlanPointer Price(const PyPlan& plan, const PyMachine& machine, const py::dict& 
   py::gil_scoped_release others_run;
   auto priced = std::make_shared<PyPlan>();
   std::shared_ptr<const CostContext> context = ContextOf(request, machine.machine);
-  OptimizeResult result = ValueOrThrow(PricePlan(plan.plan(), *context->cost));
+  OptimizeResult result = ValueOrThrow(PricePlan(plan.plan(), *context->costs.model));
   // Other predictions make it no other plan; what was changed before stays so.
   if (plan.plan().seal == SealOf(plan.plan())) result.plan.seal = SealOf(result.plan);
   std::string misfit =
@@ -241,8 +239,10 @@ const PyPlan::Priced& PricedOrThrow(const PyPlan& plan) {
 absl::Status WritePage(const PyPlan& plan, const std::string& path) {
   const PyPlan::Priced& priced = PricedOrThrow(plan);
   ISOMER_RETURN_IF_ERROR(CheckHasPage());
+  const CostModel& cost = *priced.context->costs.model;
+  BaselineSummaries baselines(priced.result, cost);
   ISOMER_ASSIGN_OR_RETURN(const Json data, PageJson(priced.result, priced.report,
-                                                    priced.context->rules, *priced.context->cost));
+                                                    priced.context->rules, cost, &baselines));
   return WriteFileAtomically(path, PageWith(data, plan.plan().model.name, priced.report.text));
 }
 
@@ -251,12 +251,13 @@ absl::Status WriteStepTimeline(const PyPlan& plan, const std::string& path) {
   const LoweredPlan& lowered = priced.result.lowered;
   return WriteFileAtomically(
       path, TimelineSvg(lowered.mapped.graph, lowered.schedule, priced.result.simulation,
-                        priced.context->cost->machine()));
+                        priced.context->costs.model->machine()));
 }
 
 absl::Status WriteStepTrace(const PyPlan& plan, const std::string& path) {
   const PyPlan::Priced& priced = PricedOrThrow(plan);
-  return WriteTrace(path, priced.result.lowered, priced.result.simulation, *priced.context->cost);
+  return WriteTrace(path, priced.result.lowered, priced.result.simulation,
+                    *priced.context->costs.model);
 }
 
 absl::Status WriteOnnx(const PyPlan& plan, const std::string& path) {
@@ -317,7 +318,7 @@ py::list OperatorsOf(const PyPlan& plan) {
       forward = py::float_(times.forward_us);
       backward = py::float_(times.backward_us);
       if (!IsParallel(node.op.kind())) {
-        const Machine& machine = plan.priced->context->cost->machine();
+        const Machine& machine = plan.priced->context->costs.model->machine();
         split = ToPython(ValueOrThrow(SplitOf(mapped, id, machine)).ToString());
       }
     }

@@ -9,20 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/cost/cost.h"
 #include "optimizer/report/report.h"
+#include "optimizer/request/optimize_request.h"
 #include "optimizer/search/optimizer.h"
 #include "pcg/ir/plan.h"
-#include "pcg/profile/profile.h"
 #include "rules/language/rule.h"
 
 namespace isomer {
 
-// What a plan was predicted with. The cost model refers to the profile: neither moves.
+// What a plan was predicted with.
 struct CostContext {
   RuleSet rules;
-  Profile profile;
-  std::unique_ptr<CostModel> cost;
+  MachineCosts costs;
 };
 
 // A plan with what is predicted of it, if anything is.

@@ -16,7 +16,8 @@ using testing::Not;
 class WhyAPlan : public ReportScenario {
  protected:
   Why Explained() const {
-    auto why = WhyOf(result_, report_, *cost_);
+    BaselineSummaries baselines(result_, *cost_);
+    auto why = WhyOf(result_, report_, *cost_, &baselines);
     EXPECT_TRUE(why.ok()) << why.status();
     return *std::move(why);
   }

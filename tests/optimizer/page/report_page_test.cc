@@ -20,9 +20,16 @@ using testing::Not;
 class ReportPage : public ReportScenario {
  protected:
   std::string Data() const {
-    const auto json = PageJson(result_, report_, rules_, *cost_);
+    BaselineSummaries baselines(result_, *cost_);
+    const auto json = PageJson(result_, report_, rules_, *cost_, &baselines);
     EXPECT_TRUE(json.ok()) << json.status();
     return json->PrintCompact();
+  }
+  std::vector<StepBar> Bars() const {
+    BaselineSummaries baselines(result_, *cost_);
+    const auto bars = StepBarsOf(result_, report_, *cost_, &baselines);
+    EXPECT_TRUE(bars.ok()) << bars.status();
+    return *bars;
   }
 };
 
@@ -62,7 +69,7 @@ TEST_F(ReportPage, SaysWhatTheReportSays) {
 
 TEST_F(ReportPage, PartsOfEachBarAreItsStep) {
   Make(ResidualModel(2, 64, 128, 256), 1, 2);
-  const std::vector<StepBar> bars = StepBarsOf(result_, report_.explanation, *cost_);
+  const std::vector<StepBar> bars = Bars();
   ASSERT_GE(bars.size(), 3u);
   EXPECT_EQ(bars[0].kind, StepBar::Kind::kPlan);
   EXPECT_EQ(bars[0].step_us, result_.plan.predicted_step_us);
@@ -83,7 +90,7 @@ TEST_F(ReportPage, AUsersConfigurationIsABarOfItsOwn) {
   options.grid = GridRequest{.degrees = {.tensor = 2}};
   options.grid_name = "mine.txt";
   Make(ResidualModel(2, 64, 128, 256), 1, 2, options);
-  const std::vector<StepBar> bars = StepBarsOf(result_, report_.explanation, *cost_);
+  const std::vector<StepBar> bars = Bars();
   const auto mine = std::find_if(bars.begin(), bars.end(),
                                  [](const StepBar& bar) { return bar.name == "mine.txt"; });
   ASSERT_NE(mine, bars.end());
@@ -94,7 +101,7 @@ TEST_F(ReportPage, AUsersConfigurationIsABarOfItsOwn) {
 TEST_F(ReportPage, APipelineHasABubbleAndStages) {
   MakePipeline();
   ASSERT_TRUE(result_.pipeline.has_value());
-  const std::vector<StepBar> bars = StepBarsOf(result_, report_.explanation, *cost_);
+  const std::vector<StepBar> bars = Bars();
   EXPECT_GT(bars[0].parts->bubble, 0);
   const std::vector<StageDevices> stages = StageDevicesOf(result_.lowered.schedule);
   ASSERT_EQ(stages.size(), 2u);
