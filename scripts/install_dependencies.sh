@@ -10,8 +10,12 @@ packages=(
   clang-format clang-tidy
 )
 # Installed where the distribution has them. Without the first two nothing is fuzzed, without the
-# next two isomer-optimize has no --report, without the others there is no Python package.
-optional=(clang-16 libclang-rt-16-dev node-d3 node-dagre-layout pybind11-dev python3-dev python3-numpy)
+# next two isomer-optimize has no --report, without the others there is no Python package, or pip
+# cannot install it.
+optional=(
+  clang-16 libclang-rt-16-dev node-d3 node-dagre-layout
+  pybind11-dev python3-dev python3-numpy python3-venv python3-setuptools python3-wheel
+)
 
 is_installed() {
   [[ $(dpkg-query -W -f='${Status}' "$1" 2>/dev/null) == *" installed" ]]
