@@ -14,6 +14,7 @@ NOT_RUN = (
     (r"^scripts/check_(pytorch_export|exports)\.sh", "needs what PyTorch exports"),
     (r"/tmp/(llama|gpt2)/model\.onnx", "needs what PyTorch exports"),
     (r"^torchrun ", "needs PyTorch"),
+    (r"^isomer-profile --show=F$", "of a MODEL"),
     (r"^srun ", "needs SLURM"),
     (r"--backend=cuda|^tar xf isomer-gpu", "needs a GPU"),
     (r"^mpirun -n 8 ", "needs 20 GB of memory"),
@@ -23,7 +24,6 @@ NOT_RUN = (
     (r"^(time )?build/release/bench/|^bench/\w+\.sh", "bench/run.sh, by hand"),
     (r"^(time )?build/release/bin/", "bench/run.sh, by hand"),
     (r"^build/release/tests/", "ctest runs it"),
-    (r"^tests/documents/", "is this test"),
 )
 
 # Runs with --all, which takes an hour.
@@ -31,8 +31,10 @@ SLOW = (
     (r"^isomer-generate .*--max_ops=[34]", "1 to 3 minutes"),
     (r"^scripts/attack\.sh", "as long as it says"),
     (r"^isomer-verify rules rules/default\.rules", "a minute"),
+    (r'^isomer-profile "zoo:encoder|--show=/tmp/encoder', "half a minute"),
     (r"^isomer-verify lemmas .*--exhaustive", "minutes"),
     (r"^isomer-verify mutate$|^isomer-verify mutate +#", "a minute"),
+    (r"--out=F --(list_proposers|policy=)", "10 s each; README.md has searches like these"),
     (r"zoo:gpt_175b --batch_size=1024|gpt\.plan --machine=dgx_h100", "half a minute each"),
 )
 

@@ -75,7 +75,8 @@ class Facts:
             if program.startswith("isomer-"):
                 flags.update(re.findall(r"^  --(\w+):", self.help_of(program), re.MULTILINE))
         for folder, form in (("bench", r"ABSL_FLAG\([^,]+, (\w+),"), ("bench", r"--(\w+)"),
-                             ("scripts", r"--(\w+)"), ("models/export", r'"--(\w+)"')):
+                             ("scripts", r"--(\w+)"), ("models/export", r'"--(\w+)"'),
+                             ("tests/documents", r'"--(\w+)"')):
             for path in sorted(pathlib.Path(self.tree, folder).rglob("*")):
                 if path.suffix in (".cc", ".sh", ".py"):
                     flags.update(re.findall(form, path.read_text(encoding="utf-8")))

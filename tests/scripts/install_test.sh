@@ -67,6 +67,13 @@ reply() (
 [[ $(reply 'isomer-optimize --machine=k80') == k80_cluster ]] || fail "no preset after ="
 [[ $(reply 'isomer-optimize --machine k80') == k80_cluster ]] || fail "no preset after a blank"
 [[ $(reply 'isomer-optimize zoo:bert_l') == bert_large ]] || fail "no network of the zoo"
+# A program with commands, and a usage without one.
+[[ $(reply 'isomer-optimize di') == diff ]] || fail "no command: $(reply 'isomer-optimize di')"
+[[ -z $(reply 'isomer-optimize x.plan di') ]] || fail "a command is completed as a second argument"
+page=$("$place/bin/isomer-optimize" --help=man)
+for command in diff export; do
+  [[ $page == *"\\fB$command\\fR PLAN"* ]] || fail "isomer-optimize's manual page has no $command"
+done
 [[ $(reply 'isomer-optimize --mode=inf') == inference ]] || fail "no mode"
 [[ -z $(reply 'isomer-optimize --nodes=') ]] || fail "a number is completed"
 [[ $(reply 'isomer-optimize ber' | sort | tr '\n' ' ') == 'bert.dot bert.json bert.plan bert.svg ' ]] ||
