@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks of bench/README.md and prints their results as a table. Builds first.
 set -euo pipefail
+(($# == 0)) || { echo "error: bench/run.sh takes no arguments" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cmake --preset release >/dev/null
 cmake --build --preset release --parallel "$(nproc)" >/dev/null

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Isomer needs and is not there yet (Debian 12 or newer, Ubuntu).
 set -euo pipefail
+(($# == 0)) || { echo "error: scripts/install_dependencies.sh takes no arguments" >&2; exit 2; }
 
 packages=(
   g++ cmake ninja-build ccache pkg-config git

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh clone to a proved plan that runs; every step says what it does and how long it took.
 set -euo pipefail
+(($# == 0)) || { echo "error: scripts/quickstart.sh takes no arguments" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=build/release

@@ -3,6 +3,7 @@
 # docs/lemmas.md, which lists what their proofs rest on, and docs/derivations.md, which shows what
 # they do together. Needs a release build.
 set -euo pipefail
+(($# == 0)) || { echo "error: scripts/regenerate_rules.sh takes no arguments" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What earlier runs found is kept: only what a change touches is generated again.
 build/release/bin/isomer-generate --ops=all --max_ops=3 --work_dir=build/release/rules_work \
