@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "models/dataset.h"
 #include "models/load.h"
 #include "models/load_plan.h"
 #include "models/loss.h"
@@ -28,8 +28,10 @@
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
 #include "pcg/support/file.h"
+#include "pcg/support/hash.h"
 #include "pcg/support/json.h"
 #include "pcg/support/messages.h"
+#include "pcg/support/output_files.h"
 #include "pcg/support/program.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -37,7 +39,9 @@
 #include "runtime/checkpoints_main.h"
 #include "runtime/communication/process_communicator.h"
 #include "runtime/cuda/routes.h"
-#include "runtime/execution/feeder.h"
+#include "runtime/data/element_type.h"
+#include "runtime/data/feeder.h"
+#include "runtime/device/statistics.h"
 #include "runtime/execution/host_memory.h"
 #include "runtime/execution/job.h"
 #include "runtime/execution/make_backend.h"
@@ -83,13 +87,28 @@ ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
 ABSL_FLAG(std::string, loss_scale, "auto",
           "of training in float16: auto, as large as gradients stay finite (steps in which they do "
           "not are skipped); or N, always");
-ABSL_FLAG(std::string, data, "",
-          "CSV rows of features and a label, for the model's first float input and its labels; "
+ABSL_FLAG(std::vector<std::string>, data, {},
+          "FILE of rows to train on, or INPUT=FILE for an input of the model; may be given several "
+          "times. CSV, .npy, .npz, IDX, raw tokens or Megatron's .bin and .idx (docs/training.md); "
           "none: random inputs from the seed");
+ABSL_FLAG(std::vector<std::string>, eval_data, {},
+          "rows that test and do not train, as --data has them; in place of --test_split");
+ABSL_FLAG(std::string, data_dtype, "",
+          "of files that are nothing but tokens: uint16, uint32, ..; else their name or contents "
+          "say it");
+ABSL_FLAG(std::string, label_column, "",
+          "of CSV, whose first line has names: the labels; else 'label', 'labels', 'target', "
+          "'class', 'y', or the last column");
 ABSL_FLAG(double, data_scale, 0,
-          "factor of the features of --data; 0: one over the largest in the training rows");
+          "factor of the values of float inputs; 0: for CSV and integers one over the largest in "
+          "the training rows, else 1");
 ABSL_FLAG(std::string, test_split, "every_fifth",
-          "which rows test and do not train: every_fifth, or tail:N, the last N");
+          "which rows test and do not train: every_fifth; tail:N, the last N; or none");
+ABSL_FLAG(bool, shuffle, true,
+          "train on the rows of --data in another order in each epoch, drawn from the seed");
+ABSL_FLAG(bool, scan_data, true,
+          "look at all values of --data before the first step; else one that does not fit is an "
+          "error of the step that reads it");
 ABSL_FLAG(
     bool, check, false,
     "compare outputs and all gradients of the first step with the unoptimised model on one "
@@ -135,7 +154,12 @@ absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
                                        "is of a model; " + spec + " is a plan, which has its own"));
   }
   if (absl::GetFlag(FLAGS_data).empty()) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlags({"data_scale", "test_split", "epochs"}, "needs --data"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"data_scale", "data_dtype", "label_column", "eval_data",
+                                        "test_split", "shuffle", "scan_data", "epochs"},
+                                       "needs --data"));
+  }
+  if (!absl::GetFlag(FLAGS_eval_data).empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"test_split"}, "does not go with --eval_data"));
   }
   if (absl::GetFlag(FLAGS_trace).empty()) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"trace_steps"}, "needs --trace"));
@@ -228,44 +252,49 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TrainTest> SplitRows(const Dataset& data) {
-  const std::string split = absl::GetFlag(FLAGS_test_split);
-  if (split == "every_fifth") return SplitEveryFifth(data);
-  absl::string_view tail = split;
-  int64_t test_rows = 0;
-  if (absl::ConsumePrefix(&tail, "tail:") && absl::SimpleAtoi(tail, &test_rows) && test_rows >= 0 &&
-      test_rows <= data.num_rows()) {
-    return SplitTail(data, test_rows);
+absl::StatusOr<Feeder> MakeFeeder(const Graph& graph) {
+  DataOptions options = {.files = absl::GetFlag(FLAGS_data),
+                         .eval_files = absl::GetFlag(FLAGS_eval_data),
+                         .open = {.label_column = absl::GetFlag(FLAGS_label_column)},
+                         .scale = absl::GetFlag(FLAGS_data_scale),
+                         .test_split = absl::GetFlag(FLAGS_test_split),
+                         .shuffle = absl::GetFlag(FLAGS_shuffle),
+                         .scan = absl::GetFlag(FLAGS_scan_data),
+                         .seed = absl::GetFlag(FLAGS_seed)};
+  const std::string dtype = absl::GetFlag(FLAGS_data_dtype);
+  if (!dtype.empty()) {
+    options.open.raw_type = ElementTypeNamed(dtype);
+    if (!options.open.raw_type.has_value() || IsFloatElement(*options.open.raw_type)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--data_dtype=", dtype,
+                       ": uint8, uint16, uint32, int32, int64 and the like are types of "
+                       "tokens"));
+    }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--test_split=", split, ": every_fifth is expected, or tail:N with N rows or fewer"));
+  ISOMER_ASSIGN_OR_RETURN(Feeder feeder, Feeder::OverFiles(graph, options));
+  // Some of the files are found beside those that flags name.
+  std::vector<NamedFile> read, written;
+  for (const std::string& file : feeder.files()) read.push_back({"--data", file});
+  for (const auto& [flag, path] : {std::pair("--out", absl::GetFlag(FLAGS_out)),
+                                   std::pair("--trace", absl::GetFlag(FLAGS_trace)),
+                                   std::pair("--json", absl::GetFlag(FLAGS_json))}) {
+    if (!path.empty()) written.push_back({flag, path});
+  }
+  ISOMER_RETURN_IF_ERROR(CheckAreApart(written, read));
+  return feeder;
 }
 
-// Networks are initialised for features of about unit size. Test rows have no say in the factor.
-void ScaleFeatures(double factor, TrainTest* rows) {
-  if (factor == 0) {
-    float largest = 0;
-    for (float feature : rows->train.features) largest = std::max(largest, std::abs(feature));
-    factor = largest == 0 ? 1 : 1.0 / largest;
-  }
-  for (Dataset* data : {&rows->train, &rows->test}) {
-    for (float& feature : data->features) feature = static_cast<float>(feature * factor);
-  }
-}
-
-LabelledRows RowsOf(const Dataset& data) {
-  return {.num_features = data.num_features, .features = data.features, .labels = data.labels};
-}
-
-// `rows` receives the data set that the feeder reads from.
-absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, TrainTest* rows) {
-  const std::string file = absl::GetFlag(FLAGS_data);
-  const uint64_t seed = absl::GetFlag(FLAGS_seed);
-  if (file.empty()) return Feeder(graph, seed);
-  ISOMER_ASSIGN_OR_RETURN(const Dataset data, ReadCsv(file));
-  ISOMER_ASSIGN_OR_RETURN(*rows, SplitRows(data));
-  ScaleFeatures(absl::GetFlag(FLAGS_data_scale), rows);
-  return Feeder::OverRows(graph, seed, file, RowsOf(rows->train), RowsOf(rows->test));
+// What is read, and how long steps waited for it.
+void SummariseData(const Feeder& feeder, Json* summary) {
+  if (!feeder.has_rows()) return;
+  Json& data = (*summary)["data"];
+  data["files"] = Json(feeder.files());
+  data["fingerprint"] = DigestString(feeder.fingerprint());
+  data["batches_per_epoch"] = feeder.batches_per_epoch();
+  data["test_rows"] = feeder.test_rows();
+  const Spread waits = SpreadOf(feeder.waits_us());
+  (*summary)["data_wait_us"]["median"] = waits.median;
+  (*summary)["data_wait_us"]["max"] = waits.max;
 }
 
 absl::Status PrintOutputs(const Graph& graph, Job* job) {
@@ -405,8 +434,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
         LeastBytesOfModel(plan)));
   }
   ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
-  TrainTest rows;
-  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, &rows));
+  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph));
   const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
                           LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));
@@ -445,9 +473,10 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   }
   bool executions_agree = true;
   if (seeds > 0) {
+    ISOMER_ASSIGN_OR_RETURN(const HostValues inputs, feeder.Batch(0));
     ISOMER_ASSIGN_OR_RETURN(
         const ExecutionsCheck check,
-        CheckExecutions(graph, lowered.schedule, weights, feeder.Batch(0),
+        CheckExecutions(graph, lowered.schedule, weights, inputs,
                         absl::GetFlag(FLAGS_learning_rate), seeds, backend.get(), options));
     executions_agree = check.difference.empty();
     absl::PrintF("executions: %s\n",
@@ -458,6 +487,9 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     summary["executions"]["seeds"] = check.seeds;
     summary["executions"]["tensors"] = check.tensors;
     summary["executions"]["difference"] = check.difference;
+  }
+  if (writes) {
+    for (const std::string& line : feeder.ToLines()) PrintNote(line);
   }
   const int64_t resident_before = ResidentBytes();
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
@@ -473,7 +505,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
   } else {
     ISOMER_RETURN_IF_ERROR(
-        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), feeder.Fingerprint()));
+        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), absl::StrCat(absl::Hex(feeder.fingerprint()))));
     steps.first_step = checkpoints->first_step();
     *code_of_error = kExitStopped;
   }
@@ -481,6 +513,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   if (const absl::Status status = runner.Run(weights, &summary); !status.ok()) {
     return checkpoints == nullptr ? status : checkpoints->WithAdvice(status);
   }
+  SummariseData(feeder, &summary);
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));

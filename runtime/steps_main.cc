@@ -47,12 +47,24 @@ absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   const int64_t begin = std::max((epoch - 1) * batches, options_.first_step);
   const int64_t end = epoch * batches;
   for (int64_t step = begin; step < end; ++step) mean += losses_[step - options_.first_step];
-  ISOMER_ASSIGN_OR_RETURN(const double accuracy, feeder_.TestAccuracy(&job_));
-  absl::PrintF("epoch %d: mean loss %.4f, test accuracy %.2f %%\n", epoch,
-               mean / static_cast<double>(end - begin), 100 * accuracy);
+  ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
+  absl::PrintF("epoch %d: mean loss %.4f%s\n", epoch, mean / static_cast<double>(end - begin), test);
   std::fflush(stdout);
-  (*summary)["metrics"]["test_accuracy"] = accuracy;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> StepRunner::TestText(Json* summary) {
+  ISOMER_ASSIGN_OR_RETURN(const TestResult test, feeder_.Test(plan_.model.loss, &job_));
+  std::string text;
+  if (test.loss.has_value()) {
+    absl::StrAppendFormat(&text, ", test loss %.4f", *test.loss);
+    (*summary)["metrics"]["test_loss"] = *test.loss;
+  }
+  if (test.accuracy.has_value()) {
+    absl::StrAppendFormat(&text, ", test accuracy %.2f %%", 100 * *test.accuracy);
+    (*summary)["metrics"]["test_accuracy"] = *test.accuracy;
+  }
+  return text;
 }
 
 // All that are between two flushes are taken: of epochs, and if nothing is said, maybe some more.
@@ -80,7 +92,10 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
                                    options_.speaks ? stderr : stdout);
   for (int64_t step = first; step < steps && stopped_by_ == nullptr; step += at_once) {
     std::vector<HostValues> inputs;
-    for (int64_t i = 0; i < at_once; ++i) inputs.push_back(feeder_.Batch(step + i));
+    for (int64_t i = 0; i < at_once; ++i) {
+      ISOMER_ASSIGN_OR_RETURN(HostValues batch, feeder_.Batch(step + i));
+      inputs.push_back(std::move(batch));
+    }
     if (step == std::max(steps - traced, first)) job_.StartTrace();
     ISOMER_RETURN_IF_ERROR(Steps(step, inputs));
     progress->Advance(at_once);
@@ -108,6 +123,11 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   if (step_us_.empty()) {
     absl::PrintF("nothing is left to do: the checkpoint is of step %d of %d\n", first, steps);
     return absl::OkStatus();
+  }
+  // Of an epoch that has not come to its end.
+  if (epochs && stopped_by_ == nullptr && steps % feeder_.batches_per_epoch() != 0) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
+    if (!test.empty()) absl::PrintF("after step %d%s\n", steps, test.substr(1));
   }
   return Summarise(summary);
 }

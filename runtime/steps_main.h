@@ -10,8 +10,8 @@
 #include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
 #include "runtime/checkpoints_main.h"
+#include "runtime/data/feeder.h"
 #include "runtime/device/backend.h"
-#include "runtime/execution/feeder.h"
 #include "runtime/execution/host_values.h"
 #include "runtime/execution/job.h"
 
@@ -54,6 +54,8 @@ class StepRunner {
   absl::StatusOr<int64_t> NumSteps() const;
   absl::Status EndEpoch(int64_t epoch, Json* summary);
   void Log(int64_t done);
+  // Of the rows that test: ", test loss 0.1, test accuracy 97.8 %"; "" without.
+  absl::StatusOr<std::string> TestText(Json* summary);
   absl::Status Summarise(Json* summary);
 
   const Plan& plan_;

@@ -80,6 +80,7 @@ runtime/communication: device
 runtime/cpu: device
 runtime/cuda: device
 runtime/execution: communication cpu cuda device
+runtime/data: device execution
 runtime/checking: cpu device execution
 runtime/checkpoint: device execution
 runtime/profiler: communication cpu device execution

@@ -38,12 +38,12 @@ absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed) {
   return values;
 }
 
-HostValues RandomInputs(const Graph& graph, uint64_t seed) {
+HostValues RandomInputs(const Graph& graph, uint64_t seed, const std::set<std::string>& without) {
   HostValues values;
   const auto users = graph.Users();
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
-    if (node.op.kind() != OpKind::kInput) continue;
+    if (node.op.kind() != OpKind::kInput || without.contains(node.name)) continue;
     const LeafRole role = RoleOf(graph, users, NodeId{id});
     Array<double> array(node.outputs[0].Sizes());
     Random random(Random::StreamOf(seed, node.name));

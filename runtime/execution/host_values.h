@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,8 +20,10 @@ using HostValues = std::map<std::string, Array<double>>;
 // The initial weights and constants of the model (runtime/execution/leaf_values.h), whole.
 absl::StatusOr<HostValues> InitialWeights(const Model& model, uint64_t seed);
 // Random inputs: normal numbers; indices within the table or the classes that use them; zeros and
-// ones for truth values and the targets of a binary cross-entropy.
-HostValues RandomInputs(const Graph& graph, uint64_t seed);
+// ones for truth values and the targets of a binary cross-entropy. Not of inputs whose names are in
+// `without`.
+HostValues RandomInputs(const Graph& graph, uint64_t seed,
+                        const std::set<std::string>& without = {});
 
 // The value of a tensor that the host sets, from the leaves. The error names a missing leaf.
 absl::StatusOr<Array<double>> ArrangeHostTensor(const Graph& graph,

@@ -1,16 +1,18 @@
 // The committed networks against what torch computed for them in float64 (models/data/README.md).
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/dataset.h"
 #include "models/loss.h"
 #include "models/onnx/import/onnx_import.h"
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/support/file.h"
+#include "runtime/data/csv.h"
+#include "runtime/data/data_file.h"
 
 namespace isomer {
 namespace {
@@ -151,12 +153,15 @@ class DigitsReference : public testing::Test {
  protected:
   // Output 0 are the logits, output 1 is the loss.
   absl::StatusOr<Values<double>> Evaluate() {
-    const Dataset digits = ReadCsv(kExampleModels + "digits.csv", 1.0 / 16).value();
-    const auto last = digits.features.begin() + 64 * digits.num_features;
-    return EvaluateGraph(
-        model_.graph,
-        Leaves(model_, {{"image", {digits.features.begin(), last}},
-                        {"labels", {digits.labels.begin(), digits.labels.begin() + 64}}}));
+    const auto file = DataFile::Open(kExampleModels + "digits.csv").value();
+    const auto table = CsvTable::Open(file).value();
+    std::vector<double> images(64 * 64), labels(64);
+    std::vector<int64_t> pixels(64);
+    std::iota(pixels.begin(), pixels.end(), 0);
+    EXPECT_EQ(table->Read(0, 64, pixels, images.data()), absl::OkStatus());
+    EXPECT_EQ(table->Read(0, 64, {64}, labels.data()), absl::OkStatus());
+    for (double& value : images) value /= 16;
+    return EvaluateGraph(model_.graph, Leaves(model_, {{"image", images}, {"labels", labels}}));
   }
   absl::StatusOr<std::map<NodeId, std::vector<Array<double>>>> Gradients(
       const Values<double>& values) {
