@@ -253,6 +253,13 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
 }
 
 absl::StatusOr<Feeder> MakeFeeder(const Graph& graph) {
+  // Such as that of a variable that a script has not set.
+  for (const auto& [flag, files] : {std::pair("data", absl::GetFlag(FLAGS_data)),
+                                    std::pair("eval_data", absl::GetFlag(FLAGS_eval_data))}) {
+    if (WasGiven(flag) && files.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, ": a file is expected"));
+    }
+  }
   DataOptions options = {.files = absl::GetFlag(FLAGS_data),
                          .eval_files = absl::GetFlag(FLAGS_eval_data),
                          .open = {.label_column = absl::GetFlag(FLAGS_label_column)},

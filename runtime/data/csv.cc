@@ -149,12 +149,12 @@ absl::Status CsvTable::ReadIndex() {
     if (!line.has_value()) break;
     if (first_line == 0) {
       first_line = reader.line();
-      for (char separator : {',', '\t', ';'}) {
+      // The last is that of lines of one cell, too.
+      for (char separator : {',', '\t', ';', ','}) {
         separator_ = separator;
-        if (line->find(separator) != line->npos) break;
+        SplitCells(*line, separator, &cells);
+        if (cells.size() > 1) break;
       }
-      if (line->find(separator_) == line->npos) separator_ = ',';
-      SplitCells(*line, separator_, &cells);
       num_columns_ = static_cast<int64_t>(cells.size());
       if (IsLineOfNames(cells)) {
         for (absl::string_view cell : cells) names_.emplace_back(cell);

@@ -25,14 +25,15 @@ bool ScalesItself(const BoundInput& bound) {
   return IsScaled(bound) && bound.records->number_kind() != NumberKind::kFloat;
 }
 
-// Looks at all values. `largest`: the largest magnitude in the training rows.
-absl::Status ScanRows(const BoundInput& bound, const RowSplit& split, double* largest) {
+// Looks at the values of rows from `first` on. `largest`: the largest magnitude in the training rows.
+absl::Status ScanRows(const BoundInput& bound, const RowSplit& split, int64_t first,
+                      double* largest) {
   constexpr int64_t kElementsAtOnce = int64_t{1} << 18;
   const Records& records = *bound.records;
   const int64_t per_row = records.row_elements();
   const int64_t at_once = std::max<int64_t>(1, kElementsAtOnce / per_row);
   std::vector<double> values;
-  for (int64_t first = 0; first < records.rows(); first += at_once) {
+  for (; first < records.rows(); first += at_once) {
     const int64_t count = std::min(at_once, records.rows() - first);
     values.resize(count * per_row);
     ISOMER_RETURN_IF_ERROR(records.Read(first, count, values.data()));
@@ -46,6 +47,17 @@ absl::Status ScanRows(const BoundInput& bound, const RowSplit& split, double* la
     }
   }
   return absl::OkStatus();
+}
+
+// The rows that must be looked at begin here: next tokens are those of the other input, which takes
+// no more than they do, but for the last one.
+int64_t FirstToScan(const BoundData& data, const BoundInput& bound) {
+  const bool is_seen =
+      bound.is_next_token &&
+      std::all_of(data.inputs.begin(), data.inputs.end(), [&](const BoundInput& other) {
+        return other.input.range.most <= bound.input.range.most;
+      });
+  return is_seen ? data.rows - 1 : 0;
 }
 
 absl::Status CheckRows(const BoundData& data, int64_t rows, absl::string_view what) {
@@ -97,7 +109,7 @@ absl::Status Feeder::Data::SetScale(double scale, bool scan) {
     BoundInput& bound = train->inputs[i];
     double largest = 0;
     if (scan) {
-      ISOMER_RETURN_IF_ERROR(ScanRows(bound, *split, &largest));
+      ISOMER_RETURN_IF_ERROR(ScanRows(bound, *split, FirstToScan(*train, bound), &largest));
     } else if (scale == 0 && ScalesItself(bound)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--noscan_data needs --data_scale for the numbers of ", bound.records->file().path()));
@@ -106,8 +118,9 @@ absl::Status Feeder::Data::SetScale(double scale, bool scan) {
     if (scale == 0 && largest > 0) bound.factor = 1 / largest;
     if (!eval.has_value()) continue;
     if (scan) {
+      double ignored = 0;
       const RowSplit all = *RowSplit::Parse("none", eval->rows);
-      ISOMER_RETURN_IF_ERROR(ScanRows(eval->inputs[i], all, &largest));
+      ISOMER_RETURN_IF_ERROR(ScanRows(eval->inputs[i], all, FirstToScan(*eval, eval->inputs[i]), &ignored));
     }
     eval->inputs[i].factor = bound.factor;
   }

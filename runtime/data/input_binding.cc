@@ -275,6 +275,7 @@ class Binder {
                      " and the token after each, fewer than one batch of ", batch_);
     }
     auto next = stream->Cut(per_row, /*shift=*/1, rows);
+    next_tokens_ = &label;
     fed_[features.name] = stream->Cut(per_row, /*shift=*/0, rows);
     fed_[label.name] = std::move(next);
     return absl::OkStatus();
@@ -287,7 +288,11 @@ class Binder {
     for (const ModelInput& input : inputs_) {
       const auto found = fed_.find(input.name);
       if (found == fed_.end()) {
-        return Refused(InputText(input), " gets no data: --data ", input.name, "=FILE");
+        return Refused(InputText(input), " gets no data: --data ", input.name, "=FILE",
+                       input.is_label && !input.is_class
+                           ? "; where labels are classes, isomer-optimize --loss=cross_entropy "
+                             "makes a plan with them"
+                           : "");
       }
       std::shared_ptr<const Records> records = found->second;
       const std::string& path = records->file().path();
@@ -310,7 +315,9 @@ class Binder {
                        data.rows, " in ", data.inputs[0].records->file().path(), " for '",
                        data.inputs[0].name(), "'");
       }
-      data.inputs.push_back({.input = input, .records = std::move(records)});
+      data.inputs.push_back({.input = input,
+                             .records = std::move(records),
+                             .is_next_token = &input == next_tokens_});
     }
     return data;
   }
@@ -320,6 +327,7 @@ class Binder {
   std::vector<const ModelInput*> features_, labels_;
   std::set<std::string> named_;
   std::map<std::string, std::shared_ptr<const Records>> fed_;
+  const ModelInput* next_tokens_ = nullptr;  // the label that is
   int64_t batch_ = 1;
   bool used_raw_type_ = false, used_label_column_ = false;
 };
@@ -354,6 +362,12 @@ absl::StatusOr<BoundData> BindData(const Graph& graph, const std::vector<std::st
 absl::Status CheckValues(const BoundInput& bound, int64_t first_row,
                          const std::vector<double>& values) {
   const ValueRange& range = bound.input.range;
+  // Nearly always all are good: a loop without a way out takes several at a time.
+  const bool may_have_fractions =
+      range.is_integer && bound.records->number_kind() != NumberKind::kInteger;
+  bool is_good = !may_have_fractions;
+  for (double value : values) is_good &= (value >= range.least) & (value <= range.most);
+  if (is_good) return absl::OkStatus();
   for (size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];
     // False of NaN, too.

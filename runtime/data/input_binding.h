@@ -36,6 +36,8 @@ struct BoundInput {
   ModelInput input;
   std::shared_ptr<const Records> records;
   double factor = 1;  // of its values
+  // The rows of the other input, one token on.
+  bool is_next_token = false;
 
   std::string name() const { return input.name; }
 };

@@ -174,9 +174,9 @@ TEST(Feeder, ScalesByTheLargestInTheTrainingRows) {
 }
 
 TEST(Feeder, NpzFeedsTheInputsOfItsNames) {
-  DataOptions options =
-      Of({MadeFile("z.npz", ZipBytes({{"labels.npy", NpyBytes("<i8", "(2,)", BytesOf<int64_t>({3, 0}))},
-                                      {"image.npy", NpyBytes("|u1", "(2, 3)", "abcdef")}}))});
+  DataOptions options = Of({MadeFile(
+      "z.npz", ZipBytes({{"labels.npy", NpyBytes("<i8", "(2,)", BytesOf<int64_t>({3, 0}))},
+                         {"image.npy", NpyBytes("|u1", "(2, 3)", "abcdef")}}))});
   options.shuffle = false;
   const HostValues batch = *FeederOf(options).Batch(0);
   EXPECT_THAT(batch.at("image").data, ElementsAre('a', 'b', 'c', 'd', 'e', 'f'));
@@ -226,7 +226,7 @@ TEST(Feeder, WithoutAScanAValueIsAnErrorOfItsStep) {
   options.shuffle = false;
   const Feeder feeder = FeederOf(options);
   for (int64_t step : {0, 1, 2}) EXPECT_TRUE(feeder.Batch(step).ok());
-  EXPECT_THAT(feeder.Batch(3).status().message(), HasSubstr("bad.csv:7: cell 4 is 4"));
+  EXPECT_THAT(std::string(feeder.Batch(3).status().message()), HasSubstr("bad.csv:7: cell 4 is 4"));
   options.scale = 0;
   EXPECT_THAT(ErrorOfFiles(options), HasSubstr("--noscan_data needs --data_scale"));
 }
@@ -258,16 +258,19 @@ INSTANTIATE_TEST_SUITE_P(
     All, MisfitData,
     testing::Values(
         Misfit{"Dims",
-               [] { return Of({NpyFile("<f4", "(2, 4)", std::string(32, '\0')), LabelsFile()}); },
+               [] {
+                 return Of({NpyFile("<f4", "(2, 4)", std::string(32, '\0')), LabelsFile()});
+               },
                "m.npy: it has 2 rows of float32[4]; input 'image' f32[2,3] takes [3] a row: dim 1 "
                "is 4 and not 3"},
         Misfit{"Columns", [] { return Of({MadeFile("c.csv", "1,2,3,4,0\n1,2,3,4,0\n")}); },
                "c.csv: it has 2 rows of 4 columns; input 'image' f32[2,3] takes [3] a row"},
         Misfit{"FloatLabels",
                [] {
-                 return Of({absl::StrCat("labels=", NpyFile("<f4", "(2,)", std::string(8, '\0'))),
-                            absl::StrCat("image=", MadeFile("i.npy", NpyBytes("<f4", "(2, 3)",
-                                                                              std::string(24, '\0'))))});
+                 return Of(
+                     {absl::StrCat("labels=", NpyFile("<f4", "(2,)", std::string(8, '\0'))),
+                      absl::StrCat("image=", MadeFile("i.npy", NpyBytes("<f4", "(2, 3)",
+                                                                        std::string(24, '\0'))))});
                },
                "m.npy: it has 2 rows of float32; input 'labels' i64[2] takes integers"},
         Misfit{"Nan",
@@ -282,23 +285,27 @@ INSTANTIATE_TEST_SUITE_P(
                             LabelsFile()});
                },
                "m.npy: row 1, element [1] is 1e+200, and input 'image' takes finite numbers"},
-        Misfit{"FractionAsLabel",
-               [] { return Of({MadeFile("c.csv", "1,2,3,0\n1,2,3,0.5\n")}); },
+        Misfit{"FractionAsLabel", [] { return Of({MadeFile("c.csv", "1,2,3,0\n1,2,3,0.5\n")}); },
                "c.csv:2: cell 4 is 0.5, and input 'labels' takes integers from 0 to 3"},
-        Misfit{"NoLabels",
-               [] { return Of({NpyFile("<f4", "(2, 3)", std::string(24, '\0'))}); },
+        Misfit{"NoLabels", [] { return Of({NpyFile("<f4", "(2, 3)", std::string(24, '\0'))}); },
                "input 'labels' i64[2] gets no data: --data labels=FILE"},
-        Misfit{"Twice", [] { return Of({LabelsFile(), LabelsFile()}); },
+        Misfit{"Twice",
+               [] {
+                 return Of({LabelsFile(), LabelsFile()});
+               },
                "input 'labels' is fed by "},
         Misfit{"NoSuchInput", [] { return Of({"picture=nowhere.npy"}); },
                "the model has no input 'picture'; there are 'image', 'labels'"},
-        Misfit{"NoSuchArray",
-               [] {
-                 return Of({MadeFile("z.npz", ZipBytes({{"x.npy", NpyBytes("|u1", "(2,)", "ab")}}))});
-               },
-               "z.npz: array 'x' has the name of no input; there are 'image', 'labels'"},
+        Misfit{
+            "NoSuchArray",
+            [] {
+              return Of({MadeFile("z.npz", ZipBytes({{"x.npy", NpyBytes("|u1", "(2,)", "ab")}}))});
+            },
+            "z.npz: array 'x' has the name of no input; there are 'image', 'labels'"},
         Misfit{"RowsDiffer",
-               [] { return Of({NpyFile("<f4", "(4, 3)", std::string(48, '\0')), LabelsFile()}); },
+               [] {
+                 return Of({NpyFile("<f4", "(4, 3)", std::string(48, '\0')), LabelsFile()});
+               },
                "labels.npy: 2 rows for input 'labels', and 4 in "},
         Misfit{"FewRows", [] { return Of({MadeFile("c.csv", "1,2,3,0\n")}); },
                "c.csv: 1 training rows are fewer than one batch of 2"},
@@ -320,27 +327,26 @@ INSTANTIATE_TEST_SUITE_P(
                  return options;
                },
                "--label_column is for CSV"},
-        Misfit{"FewTokens",
-               [] {
-                 DataOptions options = Of({MadeFile("t.bin", BytesOf<uint16_t>({1, 2, 3, 4, 5, 6}))});
-                 options.scale = 0;
-                 return options;
-               },
-               "t.bin: 6 tokens make 1 sequences of 4 and the token after each, fewer than one "
-               "batch of 2",
-               true},
+        Misfit{
+            "FewTokens",
+            [] {
+              DataOptions options = Of({MadeFile("t.bin", BytesOf<uint16_t>({1, 2, 3, 4, 5, 6}))});
+              options.scale = 0;
+              return options;
+            },
+            "t.bin: 6 tokens make 1 sequences of 4 and the token after each, fewer than one "
+            "batch of 2",
+            true},
         Misfit{"TokenBeyondTheTable",
                [] {
-                 DataOptions options = Of({MadeFile(
-                     "t.bin", BytesOf<uint16_t>({0, 1, 2, 3, 4, 9, 6, 7, 8, 1, 2, 3}))});
+                 DataOptions options = Of(
+                     {MadeFile("t.bin", BytesOf<uint16_t>({0, 1, 2, 3, 4, 9, 6, 7, 8, 1, 2, 3}))});
                  options.scale = 0;
                  return options;
                },
                "t.bin: token 5 is 9, and input 'input_ids' takes integers from 0 to 8", true},
         Misfit{"ScaleOfTokens",
-               [] {
-                 return Of({MadeFile("t.bin", BytesOf(std::vector<uint16_t>(12, 1)))});
-               },
+               [] { return Of({MadeFile("t.bin", BytesOf(std::vector<uint16_t>(12, 1)))}); },
                "--data_scale is for float inputs; the model has none", true}),
     [](const auto& info) { return info.param.name; });
 

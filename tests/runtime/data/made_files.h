@@ -47,9 +47,9 @@ inline std::string ZipBytes(const std::vector<std::pair<std::string, std::string
     const std::string common =
         absl::StrCat(BytesOf<uint16_t>({20, 0, method, 0, 0}), BytesOf<uint32_t>({0, size, size}),
                      BytesOf<uint16_t>({static_cast<uint16_t>(name.size()), 0}));
-    directory += absl::StrCat("PK\1\2", BytesOfOne<uint16_t>(20), common,
-                              BytesOf<uint16_t>({0, 0, 0}), BytesOfOne<uint32_t>(0),
-                              BytesOfOne(static_cast<uint32_t>(zip.size())), name);
+    directory +=
+        absl::StrCat("PK\1\2", BytesOfOne<uint16_t>(20), common, BytesOf<uint16_t>({0, 0, 0}),
+                     BytesOfOne<uint32_t>(0), BytesOfOne(static_cast<uint32_t>(zip.size())), name);
     zip += absl::StrCat("PK\3\4", common, name, data);
   }
   const uint16_t count = static_cast<uint16_t>(members.size());
