@@ -291,6 +291,19 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph) {
   return feeder;
 }
 
+// Processes on several computers may each find another file under one name.
+absl::Status CheckAllReadTheSame(const Feeder& feeder, ProcessCommunicator* processes) {
+  if (processes == nullptr || !feeder.has_rows()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> fingerprints,
+                          processes->Gather(DigestString(feeder.fingerprint())));
+  for (size_t rank = 1; rank < fingerprints.size(); ++rank) {
+    if (fingerprints[rank] == fingerprints[0]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data: rank ", rank, " has other files than rank 0, or another seed"));
+  }
+  return absl::OkStatus();
+}
+
 // What is read, and how long steps waited for it.
 void SummariseData(const Feeder& feeder, Json* summary) {
   if (!feeder.has_rows()) return;
@@ -442,6 +455,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   }
   ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph));
+  ISOMER_RETURN_IF_ERROR(CheckAllReadTheSame(feeder, processes));
   const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
                           LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));

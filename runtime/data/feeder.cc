@@ -25,7 +25,8 @@ bool ScalesItself(const BoundInput& bound) {
   return IsScaled(bound) && bound.records->number_kind() != NumberKind::kFloat;
 }
 
-// Looks at the values of rows from `first` on. `largest`: the largest magnitude in the training rows.
+// Looks at the values of rows from `first` on. `largest`: the largest magnitude in the training
+// rows.
 absl::Status ScanRows(const BoundInput& bound, const RowSplit& split, int64_t first,
                       double* largest) {
   constexpr int64_t kElementsAtOnce = int64_t{1} << 18;
@@ -120,7 +121,8 @@ absl::Status Feeder::Data::SetScale(double scale, bool scan) {
     if (scan) {
       double ignored = 0;
       const RowSplit all = *RowSplit::Parse("none", eval->rows);
-      ISOMER_RETURN_IF_ERROR(ScanRows(eval->inputs[i], all, FirstToScan(*eval, eval->inputs[i]), &ignored));
+      ISOMER_RETURN_IF_ERROR(
+          ScanRows(eval->inputs[i], all, FirstToScan(*eval, eval->inputs[i]), &ignored));
     }
     eval->inputs[i].factor = bound.factor;
   }

@@ -315,9 +315,8 @@ class Binder {
                        data.rows, " in ", data.inputs[0].records->file().path(), " for '",
                        data.inputs[0].name(), "'");
       }
-      data.inputs.push_back({.input = input,
-                             .records = std::move(records),
-                             .is_next_token = &input == next_tokens_});
+      data.inputs.push_back(
+          {.input = input, .records = std::move(records), .is_next_token = &input == next_tokens_});
     }
     return data;
   }

@@ -119,9 +119,9 @@ TEST(FirstLight, DigitsLearnEquallyOnOneTwoAndFourDevices) {
               absl::StrCat("--devices_per_node=", devices)},
              plan);
     const std::string json = ScratchFile("run.json");
-    const ProgramResult run =
-        RunBinary("isomer-run", {plan, "--data=" + SourceFile("models/data/digits.csv"),
-                                 "--epochs=8", "--learning_rate=0.06", "--json=" + json});
+    const ProgramResult run = RunBinary(
+        "isomer-run", {plan, "--data=" + SourceFile("models/data/digits.csv"), "--epochs=8",
+                       "--learning_rate=0.06", "--noshuffle", "--json=" + json});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const Json summary = ReadJson(json);
     EXPECT_GE(At(At(summary, "metrics"), "test_accuracy").number_value(), 0.95);
