@@ -32,6 +32,7 @@
 #include "optimizer/request/optimize_request.h"
 #include "optimizer/search/enough_devices.h"
 #include "optimizer/search/optimizer.h"
+#include "pcg/ir/weight_update.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
@@ -421,7 +422,7 @@ CompletionWords Words() {
                        {"loss", {"auto", "cross_entropy", "mse", "none"}},
                        {"machine", machines},
                        {"mode", {"training", "inference"}},
-                       {"optimizer", {"sgd", "momentum", "adam"}},
+                       {"optimizer", OptimizerNames()},
                        {"plan", plans},
                        {"precision", {"float32", "bfloat16", "float16"}},
                        {"recompute", {"none", "selective", "full"}},

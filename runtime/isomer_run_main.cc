@@ -24,6 +24,7 @@
 #include "models/onnx/export/onnx_export.h"
 #include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
+#include "pcg/ir/weight_update.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
@@ -44,9 +45,11 @@
 #include "runtime/device/statistics.h"
 #include "runtime/execution/host_memory.h"
 #include "runtime/execution/job.h"
+#include "runtime/execution/learning_rate.h"
 #include "runtime/execution/make_backend.h"
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
+#include "runtime/training_main.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
@@ -65,7 +68,8 @@ ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: 
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
           "of a MODEL: float32, bfloat16 or float16; a plan has its own");
-ABSL_FLAG(std::string, optimizer, "sgd", "of a MODEL: sgd, momentum or adam; a plan has its own");
+ABSL_FLAG(std::string, optimizer, "sgd",
+          "of a MODEL: sgd, momentum, adam, lion or adagrad; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -83,7 +87,6 @@ ABSL_FLAG(
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
 ABSL_FLAG(int64_t, log_every, 0, "steps from one line about the training to the next; 0: none");
-ABSL_FLAG(double, learning_rate, 0.1, "of the optimizer");
 ABSL_FLAG(std::string, loss_scale, "auto",
           "of training in float16: auto, as large as gradients stay finite (steps in which they do "
           "not are skipped); or N, always");
@@ -165,7 +168,8 @@ absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"trace_steps"}, "needs --trace"));
   }
   if (!is_plan && absl::GetFlag(FLAGS_mode) == "inference") {
-    return RefuseFlags({"optimizer", "learning_rate"}, "is for --mode=training");
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"optimizer"}, "is for --mode=training"));
+    return RefuseTrainingFlags("is for --mode=training");
   }
   return absl::OkStatus();
 }
@@ -234,8 +238,8 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   if (absl::GetFlag(FLAGS_steps) < 0 || absl::GetFlag(FLAGS_epochs) < 0) {
     return absl::InvalidArgumentError("--steps and --epochs must not be negative");
   }
-  if (absl::GetFlag(FLAGS_learning_rate) < 0 || absl::GetFlag(FLAGS_data_scale) < 0) {
-    return absl::InvalidArgumentError("--learning_rate and --data_scale must not be negative");
+  if (absl::GetFlag(FLAGS_data_scale) < 0) {
+    return absl::InvalidArgumentError("--data_scale must not be negative");
   }
   if (absl::GetFlag(FLAGS_check_executions) < 0) {
     return absl::InvalidArgumentError("--check_executions must not be negative");
@@ -407,10 +411,10 @@ absl::StatusOr<int> ListKernels(const std::string& spec) {
   return kExitDone;
 }
 
-StepOptions StepOptionsFromFlags(bool speaks) {
+StepOptions StepOptionsFromFlags(const LearningRate& rate, bool speaks) {
   return {.steps = absl::GetFlag(FLAGS_steps),
           .epochs = absl::GetFlag(FLAGS_epochs),
-          .learning_rate = absl::GetFlag(FLAGS_learning_rate),
+          .learning_rate = rate,
           .check = absl::GetFlag(FLAGS_check),
           .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
           .log_every = absl::GetFlag(FLAGS_log_every),
@@ -442,11 +446,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
   if (plan.mode == "inference") {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseFlags({"learning_rate"}, "is for training; the plan is for inference"));
+    ISOMER_RETURN_IF_ERROR(RefuseTrainingFlags("is for training; the plan is for inference"));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
   ISOMER_RETURN_IF_ERROR(Checkpoints::CheckFlags(plan.mode));
+  ISOMER_ASSIGN_OR_RETURN(const LearningRate rate, LearningRateFromFlags());
+  ISOMER_RETURN_IF_ERROR(SetWhenUpdated(&plan));
   ISOMER_RETURN_IF_ERROR(CheckOut(plan.model));
   if (processes == nullptr && backend->operations().shares_host_memory()) {
     ISOMER_RETURN_IF_ERROR(CheckFitsHost(
@@ -466,6 +471,9 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
                         .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
+  if (plan.mode == "training") {
+    ISOMER_RETURN_IF_ERROR(SetTraining(lowered.schedule, &options));
+  }
   const DeviceOperations& operations = backend->operations();
   const bool is_one_for_all =
       !operations.shares_host_memory() && operations.reaches_other_devices();
@@ -495,10 +503,9 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   bool executions_agree = true;
   if (seeds > 0) {
     ISOMER_ASSIGN_OR_RETURN(const HostValues inputs, feeder.Batch(0));
-    ISOMER_ASSIGN_OR_RETURN(
-        const ExecutionsCheck check,
-        CheckExecutions(graph, lowered.schedule, weights, inputs,
-                        absl::GetFlag(FLAGS_learning_rate), seeds, backend.get(), options));
+    ISOMER_ASSIGN_OR_RETURN(const ExecutionsCheck check,
+                            CheckExecutions(graph, lowered.schedule, weights, inputs, rate.At(0),
+                                            seeds, backend.get(), options));
     executions_agree = check.difference.empty();
     absl::PrintF("executions: %s\n",
                  executions_agree ? absl::StrCat("inline, threaded and ", check.seeds,
@@ -521,7 +528,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   }
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoints> checkpoints,
                           Checkpoints::FromFlags(graph, job.get(), writes));
-  StepOptions steps = StepOptionsFromFlags(writes);
+  StepOptions steps = StepOptionsFromFlags(rate, writes);
   if (checkpoints == nullptr) {
     ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
   } else {
@@ -621,8 +628,9 @@ CompletionWords Words() {
                        {"communicator", {"threads", "mpi", "tcp"}},
                        {"execution", {"inline", "threaded", "adversarial"}},
                        {"mode", {"training", "inference"}},
-                       {"optimizer", {"sgd", "momentum", "adam"}},
-                       {"precision", {"float32", "bfloat16", "float16"}}},
+                       {"optimizer", OptimizerNames()},
+                       {"precision", {"float32", "bfloat16", "float16"}},
+                       {"schedule", ScheduleWords()}},
           .arguments = ZooWords()};
 }
 

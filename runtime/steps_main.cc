@@ -15,16 +15,26 @@
 #include "runtime/device/statistics.h"
 
 namespace isomer {
+
+std::vector<double> StepRunner::RatesOf(int64_t first, int64_t count) const {
+  std::vector<double> rates;
+  for (int64_t step = first; step < first + count; ++step) {
+    rates.push_back(options_.learning_rate.At(step));
+  }
+  return rates;
+}
+
 absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inputs) {
   const int64_t count = static_cast<int64_t>(inputs.size());
   const auto start = std::chrono::steady_clock::now();
-  ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainSteps(inputs, options_.learning_rate)
+  ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainSteps(inputs, RatesOf(first, count))
                                                   : job_.Evaluate(inputs[0]));
   const double host_us =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   ISOMER_ASSIGN_OR_RETURN(const double step_us, job_.StepUs());
   host_us_.insert(host_us_.end(), count, host_us / static_cast<double>(count));
   step_us_.insert(step_us_.end(), count, step_us);
+  if (job_.options().finds_gradient_norm) TellGradientNorm(first);
   if (plan_.model.loss.empty()) return absl::OkStatus();
   for (int32_t step = 0; step < count; ++step) {
     ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss, step));
@@ -38,6 +48,13 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
                      may_overflow ? "--loss_scale or " : "", "--learning_rate"));
   }
   return absl::OkStatus();
+}
+
+void StepRunner::TellGradientNorm(int64_t step) {
+  gradient_norms_.push_back(job_.gradient_norm());
+  EraseProgressLine();
+  absl::PrintF("step %d: gradient norm %.6g\n", step + 1, job_.gradient_norm());
+  std::fflush(stdout);
 }
 
 absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
@@ -86,6 +103,7 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   const int64_t at_once = job_.num_steps();
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
   const int64_t first = options_.first_step;
+  ISOMER_RETURN_IF_ERROR(options_.learning_rate.SetSteps(steps));
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
   std::optional<Progress> progress(std::in_place, "run", steps - std::min(first, steps),
@@ -156,6 +174,7 @@ absl::Status StepRunner::Summarise(Json* summary) {
   (*summary)["steps"] = steps;
   (*summary)["first_step"] = options_.first_step;
   (*summary)["loss"] = Json(losses_);
+  if (job_.options().finds_gradient_norm) (*summary)["gradient_norm"] = Json(gradient_norms_);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Job::MemoryUse> memory, job_.UsedMemory());
   int64_t arena = 0, peak = 0, kernels = 0;
   for (const Job::MemoryUse& device : memory) {

@@ -14,12 +14,13 @@
 #include "runtime/device/backend.h"
 #include "runtime/execution/host_values.h"
 #include "runtime/execution/job.h"
+#include "runtime/execution/learning_rate.h"
 
 namespace isomer {
 
 struct StepOptions {
   int64_t steps = 0, epochs = 0;  // 0 steps: 10, or what the epochs say
-  double learning_rate = 0.1;
+  LearningRate learning_rate = 0.1;
   bool check = false;       // the first step with the unoptimised model
   int64_t trace_steps = 0;  // how many of the last are traced
   int64_t first_step = 0;   // steps that a checkpoint has
@@ -49,9 +50,12 @@ class StepRunner {
   const std::string& trace() const { return trace_; }
 
  private:
+  // The rates of so many steps from the `first` on.
+  std::vector<double> RatesOf(int64_t first, int64_t count) const;
   // Those between two flushes: one, of most plans. `first` is the number of the first.
   absl::Status Steps(int64_t first, const std::vector<HostValues>& inputs);
   absl::StatusOr<int64_t> NumSteps() const;
+  void TellGradientNorm(int64_t step);
   absl::Status EndEpoch(int64_t epoch, Json* summary);
   void Log(int64_t done);
   // Of the rows that test: ", test loss 0.1, test accuracy 97.8 %"; "" without.
@@ -59,13 +63,13 @@ class StepRunner {
   absl::Status Summarise(Json* summary);
 
   const Plan& plan_;
-  const StepOptions options_;
+  StepOptions options_;
   const Feeder& feeder_;
   Backend* backend_;
   Job& job_;
   Checkpoints* const checkpoints_;
   const char* stopped_by_ = nullptr;
-  std::vector<double> step_us_, host_us_, losses_;
+  std::vector<double> step_us_, host_us_, losses_, gradient_norms_;
   std::string trace_;
   bool agrees_ = true;
 };

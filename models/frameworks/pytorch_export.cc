@@ -381,6 +381,9 @@ class PytorchWriter {
       return absl::UnimplementedError(
           "pipelines that are not drained after each step (2BW): PyTorch's schedules drain them");
     }
+    if (plan_.mode == "training" && plan_.update.optimizer == OptimizerKind::kLion) {
+      return absl::UnimplementedError("the optimizer lion: torch.optim has none");
+    }
     ISOMER_ASSIGN_OR_RETURN(program_, PlaceProgram(graph_, plan_.views, plan_.num_devices));
     StoreParts();
     NoteRest();

@@ -291,6 +291,8 @@ def make_optimizer(parameters, learning_rate):
     """That of the plan. Each device updates what it stores."""
     if OPTIMIZER == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate)
+    if OPTIMIZER == "adagrad":
+        return torch.optim.Adagrad(parameters, lr=learning_rate)
     return torch.optim.SGD(parameters, lr=learning_rate, momentum=0.9 if OPTIMIZER == "momentum" else 0)
 
 

@@ -33,7 +33,7 @@
     "in what gradients of weights are summed over devices: float32, or what "                      \
     "--precision says (half the bytes)")                                                           \
   X(std::string, optimizer, "sgd",                                                                 \
-    "of weights, in training: sgd, momentum or adam")                                              \
+    "of weights, in training: sgd, momentum, adam, lion or adagrad")                               \
   X(std::string, update, "auto",                                                                   \
     "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "                         \
     "sharded_gradients (2), sharded_weights (3) or owner; auto: as is fastest, or "                \

@@ -1,5 +1,7 @@
 #include "pcg/ir/weight_update.h"
 
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -67,7 +69,96 @@ constexpr UpdateMethodTraits kUpdateMethods[] = {
      .spreads = Times::kStep},
 };
 
+constexpr OptimizerTraits kOptimizers[] = {
+    {.kind = OptimizerKind::kSgd,
+     .name = "sgd",
+     .num_states = 0,
+     .states = {},
+     .flops = 2,
+     .has_momentum = false,
+     .has_betas = false,
+     .has_epsilon = false,
+     .decays_weight = false,
+     .settings = {}},
+    {.kind = OptimizerKind::kMomentum,
+     .name = "momentum",
+     .num_states = 1,
+     .states = {"momentum"},
+     .flops = 4,
+     .has_momentum = true,
+     .has_betas = false,
+     .has_epsilon = false,
+     .decays_weight = false,
+     .settings = {}},
+    {.kind = OptimizerKind::kAdam,
+     .name = "adam",
+     .num_states = 2,
+     .states = {"adam_mean", "adam_square"},
+     .flops = 14,
+     .has_momentum = false,
+     .has_betas = true,
+     .has_epsilon = true,
+     .decays_weight = true,
+     .settings = {}},
+    {.kind = OptimizerKind::kLion,
+     .name = "lion",
+     .num_states = 1,
+     .states = {"lion_mean"},
+     .flops = 9,
+     .has_momentum = false,
+     .has_betas = true,
+     .has_epsilon = false,
+     .decays_weight = true,
+     .settings = {.beta2 = 0.99}},
+    {.kind = OptimizerKind::kAdagrad,
+     .name = "adagrad",
+     .num_states = 1,
+     .states = {"adagrad_sum"},
+     .flops = 7,
+     .has_momentum = false,
+     .has_betas = false,
+     .has_epsilon = true,
+     .decays_weight = false,
+     .settings = {.epsilon = 1e-10}},
+};
+
+absl::Status RefuseSetting(const char* name, double value, absl::string_view expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, "=", value, ": ", expected, " is expected"));
+}
+
+// "a, b and c"
+std::string Enumerated(const std::vector<std::string>& names) {
+  const std::vector<std::string> first(names.begin(), names.end() - 1);
+  return absl::StrCat(absl::StrJoin(first, ", "), " and ", names.back());
+}
+
 }  // namespace
+
+absl::Span<const OptimizerTraits> AllOptimizers() { return kOptimizers; }
+
+const OptimizerTraits& TraitsOf(OptimizerKind kind) { return kOptimizers[static_cast<int>(kind)]; }
+
+// What is computed in float32 is neither zero nor infinite there.
+absl::Status CheckSettings(const OptimizerSettings& settings) {
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (const auto& [name, value] :
+       {std::pair("momentum", settings.momentum), std::pair("beta1", settings.beta1),
+        std::pair("beta2", settings.beta2)}) {
+    if (!(value >= 0 && value < 1)) {
+      return RefuseSetting(name, value, "a number from 0 and below 1");
+    }
+  }
+  if (!(settings.epsilon >= kLeast && settings.epsilon <= kMost)) {
+    return RefuseSetting("epsilon", settings.epsilon, "a positive number");
+  }
+  if (!(settings.weight_decay >= 0 && settings.weight_decay <= kMost)) {
+    return RefuseSetting("weight_decay", settings.weight_decay, "a number from 0");
+  }
+  if (!settings.nesterov || settings.momentum > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("--nesterov: needs a --momentum above 0");
+}
 
 absl::Span<const UpdateMethodTraits> AllUpdateMethods() { return kUpdateMethods; }
 
@@ -84,17 +175,11 @@ std::vector<UpdateMethod> ZeroMethods(int64_t micro_batches) {
   return methods;
 }
 
-int NumStates(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return 0;
-    case OptimizerKind::kMomentum:
-      return 1;
-    case OptimizerKind::kAdam:
-      return 2;
-  }
-  return 0;
-}
+int NumStates(OptimizerKind kind) { return TraitsOf(kind).num_states; }
+
+const char* StateName(OptimizerKind kind, int state) { return TraitsOf(kind).states[state]; }
+
+double UpdateFlops(OptimizerKind kind) { return TraitsOf(kind).flops; }
 
 bool HasMaster(DataType dtype) {
   return dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
@@ -112,50 +197,32 @@ WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_pre
   return bytes;
 }
 
-double UpdateFlops(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return 2;
-    case OptimizerKind::kMomentum:
-      return 4;
-    case OptimizerKind::kAdam:
-      return 14;  // The square root and the division count one each.
-  }
-  return 0;
-}
+const char* OptimizerName(OptimizerKind kind) { return TraitsOf(kind).name; }
 
-const char* OptimizerName(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return "sgd";
-    case OptimizerKind::kMomentum:
-      return "momentum";
-    case OptimizerKind::kAdam:
-      return "adam";
-  }
-  return "?";
+std::vector<std::string> OptimizerNames() {
+  std::vector<std::string> names;
+  for (const OptimizerTraits& traits : kOptimizers) names.push_back(traits.name);
+  return names;
 }
 
 absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name) {
-  for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
-    if (name == OptimizerName(kind)) return kind;
+  for (const OptimizerTraits& traits : kOptimizers) {
+    if (name == traits.name) return traits.kind;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("optimizer '", name, "': there are sgd, momentum and adam"));
+      absl::StrCat("optimizer '", name, "': there are ", Enumerated(OptimizerNames())));
 }
 
 const char* UpdateMethodName(UpdateMethod method) { return TraitsOf(method).name; }
 
 absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name) {
-  std::vector<absl::string_view> names;
+  std::vector<std::string> names;
   for (const UpdateMethodTraits& traits : AllUpdateMethods()) {
     if (name == traits.name) return traits.method;
     names.push_back(traits.name);
   }
-  const absl::string_view last = names.back();
-  names.pop_back();
   return absl::InvalidArgumentError(
-      absl::StrCat("update '", name, "': there are ", absl::StrJoin(names, ", "), " and ", last));
+      absl::StrCat("update '", name, "': there are ", Enumerated(names)));
 }
 
 absl::Status CheckStepsBetweenFlushes(int64_t steps) {

@@ -16,24 +16,60 @@
 
 namespace isomer {
 
-// A weight w with gradient g at learning rate a, in step t = 1, 2, ..:
+// A weight w with gradient g at learning rate a, in step t = 1, 2, ..; with weight decay d, if
+// there is any:
 //
-//   kSgd       w -= a g
-//   kMomentum  v = 0.9 v + g;  w -= a v
+//   kSgd       g += d w;  w -= a g
+//   kMomentum  g += d w;  v = f v + g;  w -= a v, or a (g + f v) by Nesterov's way
 //   kAdam      m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
-//              w -= a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+//              w -= a d w + a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+//   kLion      w -= a d w + a sign(b1 m + (1 - b1) g);  m = b2 m + (1 - b2) g
+//   kAdagrad   g += d w;  s = s + g^2;  w -= a g / (sqrt(s) + eps)
 //
-// with b1 = 0.9, b2 = 0.999, eps = 1e-8 (Kingma and Ba, "Adam", 2015). States v and m start at zero
-// and are float32; so is w, the master of a weight that is kept in lower precision, beside them.
-// All are elementwise, so training weights that are arranged in another way, or in parts on several
-// devices, is training the original ones.
-enum class OptimizerKind { kSgd, kMomentum, kAdam };
+// Adam is of Kingma and Ba, "Adam" (2015), and decays as in Loshchilov and Hutter, "Decoupled
+// Weight Decay Regularization" (2019); Lion of Chen et al., "Symbolic Discovery of Optimization
+// Algorithms" (2023); Adagrad of Duchi et al., "Adaptive Subgradient Methods" (2011). SGD, momentum
+// and Adagrad decay, and Nesterov's way is, as PyTorch has them. All decays see w as it was before
+// the step. States v, m and s start at zero and are float32; so is w, the master of a weight that
+// is kept in lower precision, beside them. All are elementwise, so training weights that are
+// arranged in another way, or in parts on several devices, is training the original ones.
+enum class OptimizerKind { kSgd, kMomentum, kAdam, kLion, kAdagrad };
 
-inline constexpr double kMomentumFactor = 0.9;
-inline constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-8;
+// The numbers in the formulas but the learning rate. Plans do not have them: they change nothing of
+// what a step costs but a multiplication or two for each weight, which is not counted.
+struct OptimizerSettings {
+  double momentum = 0.9;  // f
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999;  // b1, b2
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
+};
+
+// What an optimizer is, to all who keep its states, count its work or name it: one row each.
+struct OptimizerTraits {
+  static constexpr int kMostStates = 2;
+
+  OptimizerKind kind;
+  const char* name;
+  int num_states;                   // numbers that it keeps for every number of a weight
+  const char* states[kMostStates];  // their names
+  double flops;                     // for every number of a weight; a root or division counts one
+  // Which of the settings it has.
+  bool has_momentum, has_betas, has_epsilon;
+  // Decay is taken from the weight itself, and not added to its gradient.
+  bool decays_weight;
+  OptimizerSettings settings;  // its own: those of PyTorch or of its paper
+};
+absl::Span<const OptimizerTraits> AllOptimizers();
+const OptimizerTraits& TraitsOf(OptimizerKind kind);
+// Whether the formulas make sense with them. The error names the setting as flags do.
+absl::Status CheckSettings(const OptimizerSettings& settings);
 
 // Numbers that an optimizer keeps for every number of a weight: 0, 1, 2.
 int NumStates(OptimizerKind kind);
+// "adam_square": of a state, from 0, for files. REQUIRES: there are so many.
+const char* StateName(OptimizerKind kind, int state);
 // Arithmetic for every number of a weight.
 double UpdateFlops(OptimizerKind kind);
 
@@ -96,10 +132,11 @@ const UpdateMethodTraits& TraitsOf(UpdateMethod method);
 // are one where there is one micro-batch.
 std::vector<UpdateMethod> ZeroMethods(int64_t micro_batches);
 
-// "sgd", "momentum", "adam"; "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
+// "sgd", "momentum", "adam", ..; "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
 // "owner".
 const char* OptimizerName(OptimizerKind kind);
 absl::StatusOr<OptimizerKind> ParseOptimizer(absl::string_view name);
+std::vector<std::string> OptimizerNames();
 const char* UpdateMethodName(UpdateMethod method);
 absl::StatusOr<UpdateMethod> ParseUpdateMethod(absl::string_view name);
 // Of UpdateOptions. The error says what is expected.

@@ -162,7 +162,7 @@ class Plan(HasTensors):
 
     @property
     def optimizer(self) -> str:
-        """Of weights, in training: "sgd", "momentum" or "adam"."""
+        """Of weights, in training: "sgd", "momentum", "adam", "lion" or "adagrad"."""
         return self._handle.optimizer
 
     @property

@@ -39,6 +39,9 @@ absl::StatusOr<Tensors> RunTwice(const Graph& graph, const Schedule& schedule,
   }
   if (!training) return tensors;
   tensors["loss scale"] = Array<double>({1}, job->loss_scale().value());
+  if (options.needs_gradient_norm()) {
+    tensors["gradient norm"] = Array<double>({1}, job->gradient_norm());
+  }
   ISOMER_ASSIGN_OR_RETURN(HostValues parameters, job->Parameters());
   add("parameter ", std::move(parameters));
   if (schedule.options.keep_gradients) {

@@ -25,8 +25,8 @@ struct ExecutionsCheck {
 // Runs the schedule inline, threaded, and adversarially with seeds 1 to `seeds`, on virtual devices
 // of this process: steps with these inputs, twice, so that what a step leaves behind meets the
 // next. Compares outputs, trained parameters and, where they are kept, gradients, to the bit; and
-// where it is found, the loss scale. Of `options` all counts but the execution and where devices
-// are. Errors: of a run, with the execution's name.
+// where they are found, the loss scale and the norm of gradients. Of `options` all counts but the
+// execution and where devices are. Errors: of a run, with the execution's name.
 absl::StatusOr<ExecutionsCheck> CheckExecutions(const Graph& graph, const Schedule& schedule,
                                                 const HostValues& weights, const HostValues& inputs,
                                                 double learning_rate, int64_t seeds,

@@ -33,12 +33,14 @@ namespace {
 struct Gpu {
   std::unique_ptr<CudaDevice> device;
   void *fill, *fill_scaled, *add, *convert, *update, *copy_region, *sum_pieces, *sum_terms,
-      *are_finite;
-  void* found = nullptr;  // FiniteParameters::found
-  std::mutex finds;       // who uses it
+      *are_finite, *sum_of_squares, *sum_lanes;
+  void* found = nullptr;    // FiniteParameters::found
+  void* squares = nullptr;  // of SumOfSquares; made when it is asked for
+  std::mutex finds;         // who uses them
 
   ~Gpu() {
     if (found != nullptr) device->Free(found);
+    if (squares != nullptr) device->Free(squares);
   }
 };
 
@@ -202,7 +204,7 @@ absl::Status CheckRank(size_t rank) {
       absl::StrCat("--backend=cuda: a tensor of rank ", rank, ": ", kMostDims, " is the most"));
 }
 
-static_assert(sizeof(UpdateFactors) == 3 * sizeof(double));  // UpdateParameters::factors
+static_assert(sizeof(UpdateFactors) == 5 * sizeof(double));  // UpdateParameters::factors
 
 class CudaOperations : public DeviceOperations {
  public:
@@ -240,7 +242,7 @@ class CudaOperations : public DeviceOperations {
     return OfFloats(&Gpu::convert, from_dtype, from, count, dtype, to);
   }
 
-  absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+  absl::Status Update(const UpdateRule& rule, const UpdateFactors* factors,
                       const Gradient& gradient, int64_t count, const float* weights, float* updated,
                       absl::Span<float* const> states, const LowWeights& low) override {
     if (count == 0) return absl::OkStatus();
@@ -253,15 +255,17 @@ class CudaOperations : public DeviceOperations {
     p.low = low.data;
     p.count = count;
     p.factors = &factors->rate;
-    p.optimizer = static_cast<int64_t>(optimizer);
+    p.optimizer = static_cast<int64_t>(rule.optimizer);
+    p.decays = rule.decays ? 1 : 0;
+    p.nesterov = rule.settings.nesterov ? 1 : 0;
     p.gradient_dtype = static_cast<int64_t>(gradient.dtype);
     p.low_dtype = static_cast<int64_t>(low.dtype);
-    p.momentum = kMomentumFactor;
-    p.b1 = kAdamBeta1;
-    p.b2 = kAdamBeta2;
-    p.c1 = 1 - kAdamBeta1;
-    p.c2 = 1 - kAdamBeta2;
-    p.epsilon = kAdamEpsilon;
+    p.momentum = rule.settings.momentum;
+    p.b1 = rule.settings.beta1;
+    p.b2 = rule.settings.beta2;
+    p.c1 = 1 - rule.settings.beta1;
+    p.c2 = 1 - rule.settings.beta2;
+    p.epsilon = rule.settings.epsilon;
     return gpu->device->Launch(gpu->update, count, &p);
   }
 
@@ -357,6 +361,29 @@ class CudaOperations : public DeviceOperations {
     return found == 0;
   }
 
+  // Each of many threads adds some of the numbers, each of a few some of their sums, and the host
+  // the rest.
+  absl::StatusOr<double> SumOfSquares(DataType dtype, const void* data, int64_t count) override {
+    if (count == 0) return 0.0;
+    ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(data));
+    std::lock_guard lock(gpu->finds);
+    if (gpu->squares == nullptr) {
+      ISOMER_ASSIGN_OR_RETURN(gpu->squares,
+                              gpu->device->Allocate((kSquareLanes + kLastLanes) * sizeof(double)));
+    }
+    auto* const of_lanes = static_cast<double*>(gpu->squares);
+    double* const last = of_lanes + kSquareLanes;
+    const int64_t lanes = std::min(count, kSquareLanes), last_lanes = std::min(count, kLastLanes);
+    const SquaresParameters squares = {data, count, static_cast<int64_t>(dtype), lanes, of_lanes};
+    ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->sum_of_squares, lanes, &squares));
+    const LanesParameters sums = {of_lanes, lanes, last_lanes, last};
+    ISOMER_RETURN_IF_ERROR(gpu->device->Launch(gpu->sum_lanes, last_lanes, &sums));
+    std::vector<double> rest(last_lanes);
+    ISOMER_RETURN_IF_ERROR(
+        gpu->device->ToHost(last, last_lanes * static_cast<int64_t>(sizeof(double)), rest.data()));
+    return std::accumulate(rest.begin(), rest.end(), 0.0);
+  }
+
   absl::Status FromHost(const void* host, int64_t bytes, void* device) override {
     if (bytes == 0) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(Gpu * gpu, GpuOf(device));
@@ -374,6 +401,8 @@ class CudaOperations : public DeviceOperations {
   }
 
  private:
+  static constexpr int64_t kSquareLanes = 65536, kLastLanes = 256;
+
   static absl::Status OfFloats(void* Gpu::*kernel, DataType from_dtype, const void* from,
                                int64_t count, DataType dtype, void* to) {
     if (count == 0) return absl::OkStatus();
@@ -547,6 +576,8 @@ class CudaBackend : public Backend {
         {"isomer_sum_pieces", &gpu->sum_pieces},
         {"isomer_sum_terms", &gpu->sum_terms},
         {"isomer_are_finite", &gpu->are_finite},
+        {"isomer_sum_of_squares", &gpu->sum_of_squares},
+        {"isomer_sum_lanes", &gpu->sum_lanes},
     };
     for (const auto& [name, function] : kernels) {
       ISOMER_ASSIGN_OR_RETURN(*function, device.FunctionOf(module, name));

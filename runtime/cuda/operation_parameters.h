@@ -28,9 +28,9 @@ struct UpdateParameters {
   float* updated;
   float* states[2];
   void* low;
-  // UpdateFactors: rate, correction, scale.
+  // UpdateFactors: rate, correction, scale, shrink, pull.
   const double* factors;
-  long long count, optimizer, gradient_dtype, low_dtype;
+  long long count, optimizer, gradient_dtype, low_dtype, decays, nesterov;
   double momentum, b1, b2, c1, c2, epsilon;
 };
 constexpr int kMostDims = 8, kMostPieces = 16, kMostTerms = 64;
@@ -58,6 +58,18 @@ struct FiniteParameters {
   const void* data;
   long long count, dtype;
   long long* found;  // becomes 1 if one is not
+};
+
+// Sums of every lanes-th number, from each of the first: of the squares of floats, and of these.
+struct SquaresParameters {
+  const void* data;
+  long long count, dtype, lanes;
+  double* sums;
+};
+struct LanesParameters {
+  const double* from;
+  long long count, lanes;
+  double* sums;
 };
 
 }  // namespace isomer

@@ -80,28 +80,41 @@ ISOMER_KERNEL(isomer_convert, FloatParameters) {
   }
 }
 
-// The formulas of pcg/ir/weight_update.h, as update.cc has them. Optimizers by number: 0 SGD,
-// 1 momentum, 2 Adam.
+// The formulas of pcg/ir/weight_update.h, as update.cc has them. Optimizers by number, as
+// OptimizerKind has them.
+enum { kSgd = 0, kMomentum = 1, kAdam = 2, kLion = 3, kAdagrad = 4 };
+
 ISOMER_KERNEL(isomer_update, UpdateParameters) {
   const float rate = a.factors[0], correction = a.factors[1], scale = a.factors[2];
+  const float shrink = a.decays != 0 ? a.factors[3] : 1, pull = a.decays != 0 ? a.factors[4] : 0;
   const float momentum = a.momentum, b1 = a.b1, b2 = a.b2, c1 = a.c1, c2 = a.c2,
               epsilon = a.epsilon;
   ISOMER_FOR_EACH(long long, i, a.count) {
-    const float g = LoadFloat(a.gradient, a.gradient_dtype, i);
-    float w = a.weights[i];
-    if (a.optimizer == 0) {
+    const float before = a.weights[i];
+    const float g = LoadFloat(a.gradient, a.gradient_dtype, i) + pull * before;
+    const float x = scale * g;
+    float w = shrink * before;
+    if (a.optimizer == kSgd) {
       w = w - rate * g;
-    } else if (a.optimizer == 1) {
-      const float velocity = momentum * a.states[0][i] + scale * g;
+    } else if (a.optimizer == kMomentum) {
+      const float velocity = momentum * a.states[0][i] + x;
       a.states[0][i] = velocity;
-      w = w - rate * velocity;
-    } else {
-      const float x = scale * g;
+      w = w - rate * (a.nesterov != 0 ? x + momentum * velocity : velocity);
+    } else if (a.optimizer == kAdam) {
       const float mean = b1 * a.states[0][i] + c1 * x;
       const float square = b2 * a.states[1][i] + c2 * x * x;
       a.states[0][i] = mean;
       a.states[1][i] = square;
       w = w - rate * mean / (sqrtf(square) * correction + epsilon);
+    } else if (a.optimizer == kLion) {
+      const float mean = a.states[0][i];
+      const float direction = b1 * mean + c1 * x;
+      a.states[0][i] = b2 * mean + c2 * x;
+      w = w - rate * (direction > 0 ? 1.0f : direction < 0 ? -1.0f : direction);
+    } else {
+      const float sum = a.states[0][i] + x * x;
+      a.states[0][i] = sum;
+      w = w - rate * x / (sqrtf(sum) + epsilon);
     }
     a.updated[i] = w;
     if (a.low != nullptr) StoreFloat(a.low, a.low_dtype, i, w);
@@ -161,5 +174,23 @@ ISOMER_KERNEL(isomer_are_finite, FiniteParameters) {
   ISOMER_FOR_EACH(long long, i, a.count) {
     const float x = LoadFloat(a.data, a.dtype, i);
     if (!(x - x == 0)) *a.found = 1;
+  }
+}
+
+ISOMER_KERNEL(isomer_sum_of_squares, SquaresParameters) {
+  ISOMER_FOR_EACH(long long, lane, a.lanes) {
+    double sum = 0;
+    for (long long i = lane; i < a.count; i += a.lanes) {
+      const double x = LoadFloat(a.data, a.dtype, i);
+      sum += x * x;
+    }
+    a.sums[lane] = sum;
+  }
+}
+ISOMER_KERNEL(isomer_sum_lanes, LanesParameters) {
+  ISOMER_FOR_EACH(long long, lane, a.lanes) {
+    double sum = 0;
+    for (long long i = lane; i < a.count; i += a.lanes) sum += a.from[i];
+    a.sums[lane] = sum;
   }
 }

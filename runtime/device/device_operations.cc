@@ -34,11 +34,11 @@ absl::Status DeviceOperations::Convert(DataType from_dtype, const void* from, in
   return absl::OkStatus();
 }
 
-absl::Status DeviceOperations::Update(OptimizerKind optimizer, const UpdateFactors* factors,
+absl::Status DeviceOperations::Update(const UpdateRule& rule, const UpdateFactors* factors,
                                       const Gradient& gradient, int64_t count, const float* weights,
                                       float* updated, absl::Span<float* const> states,
                                       const LowWeights& low) {
-  UpdateWeights(optimizer, *factors, gradient, count, weights, updated, states, low);
+  UpdateWeights(rule, *factors, gradient, count, weights, updated, states, low);
   return absl::OkStatus();
 }
 
@@ -62,6 +62,11 @@ absl::Status DeviceOperations::SumTerms(DataType dtype, absl::Span<const void* c
 
 absl::StatusOr<bool> DeviceOperations::AreFinite(DataType dtype, const void* data, int64_t count) {
   return isomer::AreFinite(dtype, data, count);
+}
+
+absl::StatusOr<double> DeviceOperations::SumOfSquares(DataType dtype, const void* data,
+                                                      int64_t count) {
+  return isomer::SumOfSquares(dtype, data, count);
 }
 
 absl::Status DeviceOperations::FromHost(const void* host, int64_t bytes, void* device) {

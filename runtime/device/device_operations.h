@@ -30,7 +30,7 @@ class DeviceOperations {
   virtual absl::Status Convert(DataType from_dtype, const void* from, int64_t count, DataType dtype,
                                void* to);
   // UpdateWeights (update.h); `factors` is in the device's memory.
-  virtual absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+  virtual absl::Status Update(const UpdateRule& rule, const UpdateFactors* factors,
                               const Gradient& gradient, int64_t count, const float* weights,
                               float* updated, absl::Span<float* const> states,
                               const LowWeights& low);
@@ -44,6 +44,9 @@ class DeviceOperations {
                                 void* to);
   // Whether all numbers are finite; waits for what the device was given before.
   virtual absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count);
+  // Of floats, in double and in an order that the count alone says, so that it is the same to the
+  // bit each time; waits likewise.
+  virtual absl::StatusOr<double> SumOfSquares(DataType dtype, const void* data, int64_t count);
 
   // Between the host's memory and the device's; what is read waits for what was given before.
   virtual absl::Status FromHost(const void* host, int64_t bytes, void* device);

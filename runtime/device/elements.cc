@@ -1,6 +1,8 @@
 #include "runtime/device/elements.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "pcg/support/check.h"
 #include "runtime/device/vectorised.h"
@@ -47,6 +49,25 @@ bool AreFinite(DataType dtype, const void* data, int64_t count) {
     default:
       return are(uint32_t(), uint32_t{0x7f800000});
   }
+}
+
+// In lanes, which processors add side by side.
+double SumOfSquares(DataType dtype, const void* data, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  std::array<double, kLanes> lanes = {};
+  WithFloatType(dtype, [&](auto element) {
+    const auto* x = static_cast<const decltype(element)*>(data);
+    const auto add = [&](int64_t lane, int64_t i) {
+      const double value = static_cast<float>(x[i]);
+      lanes[lane] += value * value;
+    };
+    const int64_t in_full_rows = count / kLanes * kLanes;
+    for (int64_t row = 0; row < in_full_rows; row += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) add(lane, row + lane);
+    }
+    for (int64_t i = in_full_rows; i < count; ++i) add(i - in_full_rows, i);
+  });
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
 }
 
 void RoundElements(DataType dtype, double* numbers, int64_t count) {

@@ -86,6 +86,9 @@ template <typename Number>
 void StoreElements(const Number* from, int64_t count, DataType dtype, void* to);
 // Of floats: no infinity and no NaN.
 bool AreFinite(DataType dtype, const void* data, int64_t count);
+// Of floats, in double: infinite or NaN if and only if one of them is. The order in which they are
+// added depends on their count alone.
+double SumOfSquares(DataType dtype, const void* data, int64_t count);
 // To numbers of `dtype`, as a buffer would hold them.
 void RoundElements(DataType dtype, double* numbers, int64_t count);
 void FillElements(double value, int64_t count, DataType dtype, void* to);

@@ -31,52 +31,89 @@ void ForEachWeight(const Gradient& gradient, int64_t count, const float* weights
   });
 }
 
+// Neither hides what is no number.
+inline float SignOf(float x) { return x > 0 ? 1.0F : x < 0 ? -1.0F : x; }
+
 }  // namespace
 
 UpdateFactors FactorsOf(const UpdateStep& step) {
-  const double t = static_cast<double>(step.number);
-  switch (step.optimizer) {
-    case OptimizerKind::kSgd:
-      return {.rate = step.learning_rate * step.gradient_scale};
-    case OptimizerKind::kMomentum:
-      return {.rate = step.learning_rate, .scale = step.gradient_scale};
-    case OptimizerKind::kAdam:
-      return {.rate = step.learning_rate / (1 - std::pow(kAdamBeta1, t)),
-              .correction = 1 / std::sqrt(1 - std::pow(kAdamBeta2, t)),
-              .scale = step.gradient_scale};
+  const auto& [optimizer, settings, decays] = step.optimizer;
+  const double t = static_cast<double>(step.number), rate = step.learning_rate;
+  UpdateFactors factors = {.rate = rate, .scale = step.gradient_scale};
+  if (optimizer == OptimizerKind::kSgd) {
+    factors = {.rate = rate * step.gradient_scale};
+  } else if (optimizer == OptimizerKind::kAdam) {
+    factors.rate /= 1 - std::pow(settings.beta1, t);
+    factors.correction = 1 / std::sqrt(1 - std::pow(settings.beta2, t));
   }
-  return {};
+  if (TraitsOf(optimizer).decays_weight) {
+    factors.shrink = 1 - rate * settings.weight_decay;
+  } else {
+    factors.pull = settings.weight_decay / step.gradient_scale;
+  }
+  return factors;
 }
 
-void UpdateWeights(OptimizerKind optimizer, const UpdateFactors& factors, const Gradient& gradient,
+void UpdateWeights(const UpdateRule& rule, const UpdateFactors& factors, const Gradient& gradient,
                    int64_t count, const float* weights, float* updated,
                    absl::Span<float* const> states, const LowWeights& low) {
   const float scale = static_cast<float>(factors.scale);
   const float rate = static_cast<float>(factors.rate);
-  const auto update = [&](auto f) { ForEachWeight(gradient, count, weights, updated, low, f); };
-  switch (optimizer) {
+  const float shrink = rule.decays ? static_cast<float>(factors.shrink) : 1;
+  const float pull = rule.decays ? static_cast<float>(factors.pull) : 0;
+  const OptimizerSettings& settings = rule.settings;
+  const float b1 = static_cast<float>(settings.beta1), c1 = static_cast<float>(1 - settings.beta1);
+  const float b2 = static_cast<float>(settings.beta2), c2 = static_cast<float>(1 - settings.beta2);
+  const float epsilon = static_cast<float>(settings.epsilon);
+  // Without decay both are what they were, to the bit.
+  const auto update = [&](auto f) {
+    ForEachWeight(gradient, count, weights, updated, low,
+                  [=](float w, float g, int64_t i) { return f(shrink * w, g + pull * w, i); });
+  };
+  switch (rule.optimizer) {
     case OptimizerKind::kSgd: {
       return update([=](float w, float g, int64_t) { return w - rate * g; });
     }
     case OptimizerKind::kMomentum: {
-      const float factor = static_cast<float>(kMomentumFactor);
+      const float factor = static_cast<float>(settings.momentum);
       float* velocity = states[0];
+      if (settings.nesterov) {
+        return update([=](float w, float g, int64_t i) {
+          const float x = scale * g;
+          velocity[i] = factor * velocity[i] + x;
+          return w - rate * (x + factor * velocity[i]);
+        });
+      }
       return update([=](float w, float g, int64_t i) {
         velocity[i] = factor * velocity[i] + scale * g;
         return w - rate * velocity[i];
       });
     }
     case OptimizerKind::kAdam: {
-      const float b1 = static_cast<float>(kAdamBeta1), b2 = static_cast<float>(kAdamBeta2);
-      const float c1 = static_cast<float>(1 - kAdamBeta1), c2 = static_cast<float>(1 - kAdamBeta2);
       const float correction = static_cast<float>(factors.correction);
-      const float epsilon = static_cast<float>(kAdamEpsilon);
       float *mean = states[0], *square = states[1];
       return update([=](float w, float g, int64_t i) {
         const float x = scale * g;
         mean[i] = b1 * mean[i] + c1 * x;
         square[i] = b2 * square[i] + c2 * x * x;
         return w - rate * mean[i] / (std::sqrt(square[i]) * correction + epsilon);
+      });
+    }
+    case OptimizerKind::kLion: {
+      float* mean = states[0];
+      return update([=](float w, float g, int64_t i) {
+        const float x = scale * g;
+        const float direction = b1 * mean[i] + c1 * x;
+        mean[i] = b2 * mean[i] + c2 * x;
+        return w - rate * SignOf(direction);
+      });
+    }
+    case OptimizerKind::kAdagrad: {
+      float* sum = states[0];
+      return update([=](float w, float g, int64_t i) {
+        const float x = scale * g;
+        sum[i] = sum[i] + x * x;
+        return w - rate * x / (std::sqrt(sum[i]) + epsilon);
       });
     }
   }

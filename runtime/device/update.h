@@ -9,9 +9,21 @@
 
 namespace isomer {
 
+// By which formulas weights are updated.
+struct UpdateRule {
+  OptimizerKind optimizer;
+  OptimizerSettings settings;
+  bool decays = true;  // by the settings' weight_decay; else as if that were 0
+  // With the optimizer's own settings.
+  UpdateRule(OptimizerKind kind)  // NOLINT: it is one
+      : optimizer(kind), settings(TraitsOf(kind).settings) {}
+  UpdateRule(OptimizerKind kind, const OptimizerSettings& of_kind)
+      : optimizer(kind), settings(of_kind) {}
+};
+
 // A step of the optimizer (pcg/ir/weight_update.h has the formulas).
 struct UpdateStep {
-  OptimizerKind optimizer = OptimizerKind::kSgd;
+  UpdateRule optimizer = OptimizerKind::kSgd;
   int64_t number = 1;  // from 1
   double learning_rate = 0;
   double gradient_scale = 1;  // what a gradient is multiplied with first
@@ -23,6 +35,9 @@ struct UpdateFactors {
   double rate = 0;        // SGD: of gradients as they are; else of what becomes of them
   double correction = 1;  // Adam: of the root of the mean of squares
   double scale = 1;       // else: what a gradient is multiplied with first
+  // Of weights that decay: what a weight is multiplied with first, and how much of it is added to
+  // its gradient as it is.
+  double shrink = 1, pull = 0;
 };
 UpdateFactors FactorsOf(const UpdateStep& step);
 
@@ -38,8 +53,9 @@ struct LowWeights {
 };
 
 // `updated` := what the step makes of `count` weights, and `low` that, rounded. REQUIRES:
-// NumStates(optimizer) states of `count` numbers; `updated` is `weights`, or they do not overlap.
-void UpdateWeights(OptimizerKind optimizer, const UpdateFactors& factors, const Gradient& gradient,
+// NumStates(rule.optimizer) states of `count` numbers; `updated` is `weights`, or they do not
+// overlap.
+void UpdateWeights(const UpdateRule& rule, const UpdateFactors& factors, const Gradient& gradient,
                    int64_t count, const float* weights, float* updated,
                    absl::Span<float* const> states, const LowWeights& low = {});
 

@@ -40,7 +40,8 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       execution_(execution),
       step_values_(nullptr, [](char*) {}),
       step_values_on_device_(nullptr, [](char*) {}),
-      progress_(nullptr, [](char*) {}) {
+      progress_(nullptr, [](char*) {}),
+      rule_(schedule.options.update.optimizer) {
   for (size_t q = 0; q < messages_.size(); ++q) {
     // Each queue of communications has a channel.
     const int channel = q == kComputeQueue ? 0 : static_cast<int>(q) - kCommunicationQueue;
@@ -137,20 +138,18 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
         execution_.seed, device_);
     watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get());
   }
-  return RunTasks(Phase::kLoad, Phase::kLoad, 0, 0,
-                  Phase::kLoad);  // The optimizer's state is zero.
+  return RunTasks(Phase::kLoad, Phase::kLoad, 0, Phase::kLoad);  // The optimizer's state is zero.
 }
 
-absl::Status Executor::Run(Phase first, Phase last, double learning_rate, Phase then) {
-  return RunTasks(first, last, learning_rate, 0, then);
+absl::Status Executor::Run(Phase first, Phase last, Phase then) {
+  return RunTasks(first, last, 0, then);
 }
 
 absl::Status Executor::RunForward(int32_t step) {
-  return RunTasks(Phase::kForward, Phase::kForward, 0, step, Phase::kForward);
+  return RunTasks(Phase::kForward, Phase::kForward, step, Phase::kForward);
 }
 
-absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
-                                Phase then) {
+absl::Status Executor::RunTasks(Phase first, Phase last, int32_t from_step, Phase then) {
   const auto is_of = [&](int32_t place, Phase to) {
     const Task& task = schedule_.tasks[program_[place].task];
     return task.phase >= first && task.phase <= to && task.step >= from_step;
@@ -172,12 +171,14 @@ absl::Status Executor::RunTasks(Phase first, Phase last, double learning_rate, i
   auto* const values = reinterpret_cast<StepValues*>(step_values_.get());
   for (int32_t step = 0; step < schedule_.num_steps(); ++step) {
     // Gradients are those of the loss times the seed and the factor.
+    const double scale = schedule_.options.seed * step_.loss_factor;
     values[step] = {
-        .loss_factor = loss_factor_,
-        .update = FactorsOf({.optimizer = schedule_.options.update.optimizer,
-                             .number = steps_ + step + 1,
-                             .learning_rate = learning_rate,
-                             .gradient_scale = 1 / (schedule_.options.seed * loss_factor_)})};
+        .loss_factor = step_.loss_factor,
+        .update = FactorsOf(
+            {.optimizer = rule_,
+             .number = steps_ + step + 1,
+             .learning_rate = step_.learning_rates.empty() ? 0 : step_.learning_rates[step],
+             .gradient_scale = step_.gradient_factor / scale})};
   }
   if (device_queues_ != nullptr) {
     ISOMER_RETURN_IF_ERROR(RunOnDeviceQueues({first, last, from_step}, work));
@@ -294,6 +295,16 @@ absl::StatusOr<bool> Executor::GradientsAreFinite() {
   return true;
 }
 
+absl::StatusOr<std::vector<double>> Executor::SumsOfSquares(absl::Span<const BufferId> ids) {
+  std::vector<double> sums;
+  for (BufferId id : ids) {
+    ISOMER_ASSIGN_OR_RETURN(const double sum,
+                            operations_.SumOfSquares(buffer(id).dtype, data(id), elements(id)));
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
 absl::Status Executor::Set(BufferId id, const HostWriter& write) {
   if (operations_.shares_host_memory() || IsOnHost(schedule_, buffer(id))) return write(data(id));
   // Aligned for all types.
@@ -388,6 +399,8 @@ absl::Status Executor::RunUpdate(const Task& task) {
   for (size_t s = 0; s < segments; ++s) {
     const BufferId part = task.writes[s], trained = task.reads[s];
     const Buffer& gradient = buffer(task.reads[segments + s]);
+    UpdateRule rule = rule_;
+    rule.decays = decaying_ != nullptr && decaying_->contains(buffer(part).tensor);
     states.clear();
     for (size_t i = s + segments; i < task.writes.size(); i += segments) {
       states.push_back(static_cast<float*>(data(task.writes[i])));
@@ -407,7 +420,7 @@ absl::Status Executor::RunUpdate(const Task& task) {
                                                     buffer(part).box, updated, sizeof(float)));
       weights = updated;
     }
-    ISOMER_RETURN_IF_ERROR(operations_.Update(schedule_.options.update.optimizer, &factors,
+    ISOMER_RETURN_IF_ERROR(operations_.Update(rule, &factors,
                                               {gradient.dtype, data(task.reads[segments + s])},
                                               elements(part), weights, updated, states, low));
   }

@@ -8,9 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,21 +61,32 @@ class Executor {
   // Runs the tasks of the phases [first, last]. The host has set the parameters, and the inputs.
   // Those up to `then` are to be run next, so what they read is kept. The error names the device
   // and the node.
-  absl::Status Run(Phase first, Phase last, double learning_rate, Phase then);
-  absl::Status Run(Phase first, Phase last, double learning_rate) {
-    return Run(first, last, learning_rate, last);
-  }
+  absl::Status Run(Phase first, Phase last, Phase then);
+  absl::Status Run(Phase first, Phase last) { return Run(first, last, last); }
   // The forward tasks from `step` on, of those between two flushes.
   absl::Status RunForward(int32_t step);
 
-  // The gradient of the loss is that many times what the schedule says, from the next step on.
-  void set_loss_factor(double factor) { loss_factor_ = factor; }
   // Updates since the parameters were loaded, of which Adam's correction depends.
   int64_t updates() const { return steps_; }
   void set_updates(int64_t updates) { steps_ = updates; }
+  // By which formulas the schedule's optimizer updates: `decaying`, which outlives this, of these
+  // tensors with weight decay. Else with its own settings.
+  void set_optimizer(const OptimizerSettings& settings, const std::set<TensorRef>* decaying) {
+    rule_.settings = settings;
+    decaying_ = decaying;
+  }
+  // What is another in each run, from the next one on.
+  struct StepSettings {
+    std::vector<double> learning_rates = {};  // by step of the schedule; empty: nothing is updated
+    double loss_factor = 1;  // The gradient of the loss is that many times what the schedule says.
+    double gradient_factor = 1;  // what all gradients are multiplied with first, in updates
+  };
+  void set_step(StepSettings step) { step_ = std::move(step); }
   // Whether all gradients with which this device is about to update are finite: behind the backward
   // pass, with the update to follow.
   absl::StatusOr<bool> GradientsAreFinite();
+  // Of what buffers of this device hold: DeviceOperations::SumOfSquares, for each.
+  absl::StatusOr<std::vector<double>> SumsOfSquares(absl::Span<const BufferId> ids);
 
   // What the host does with a buffer of this device: memory of its size that is written, and then
   // what the buffer holds, or that holds what it does.
@@ -99,8 +112,7 @@ class Executor {
 
  private:
   // Of the tasks of the phases [first, last] those of the steps from `from_step` on.
-  absl::Status RunTasks(Phase first, Phase last, double learning_rate, int32_t from_step,
-                        Phase then);
+  absl::Status RunTasks(Phase first, Phase last, int32_t from_step, Phase then);
   // A run on the queues of a device, by what it runs.
   using RunKey = std::tuple<Phase, Phase, int32_t>;
   absl::Status RunOnDeviceQueues(const RunKey& key, const QueueWork& work);
@@ -202,7 +214,9 @@ class Executor {
   absl::Status GiveAndFinish(const RunKey& key, const QueueWork& work);
   std::map<RunKey, std::optional<int32_t>> runs_;
   bool records_ = false;
-  double loss_factor_ = 1;
+  UpdateRule rule_;
+  const std::set<TensorRef>* decaying_ = nullptr;
+  StepSettings step_;
   int64_t steps_ = 0;  // that ended since the parameters were loaded
   bool trace_ = false, holds_ = false;
   std::vector<int32_t> traced_;                          // places of the run

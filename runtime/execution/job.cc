@@ -1,6 +1,7 @@
 #include "runtime/execution/job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -18,6 +19,7 @@
 #include "runtime/device/pinning.h"
 #include "runtime/execution/arrangement.h"
 #include "runtime/execution/host_memory.h"
+#include "runtime/execution/weight_decay.h"
 
 namespace isomer {
 namespace {
@@ -46,6 +48,12 @@ CommunicationGroups GroupsOf(const Schedule& schedule) {
   return groups;
 }
 
+// As torch.nn.utils.clip_grad_norm_ has it.
+double ClipFactor(double most, double norm) {
+  constexpr double kEpsilon = 1e-6;
+  return std::min(1.0, most / (norm + kEpsilon));
+}
+
 }  // namespace
 
 bool CanSkipUpdates(const Schedule& schedule) {
@@ -71,6 +79,7 @@ Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
       executors_(all_devices_.size()),
       device_us_(all_devices_.size()),
       finite_(all_devices_.size(), true),
+      norms_(all_devices_.size()),
       loss_scale_(options.loss_scale == 0 ? schedule_.options.seed : options.loss_scale) {
   std::iota(all_devices_.begin(), all_devices_.end(), 0);
 }
@@ -109,7 +118,13 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                      "--backend=",
                      backend->name(), " is not"));
   }
+  if (options.needs_gradient_norm() && !CanSkipUpdates(schedule)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.clip_norm > 0 ? "--clip_norm" : "--gradient_norm",
+                     ": the plan updates weights before all gradients are known"));
+  }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
+  ISOMER_RETURN_IF_ERROR(job->SetOptimizer());
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
   if (operations.shares_host_memory() &&
       (options.control == nullptr) != (options.communicator == nullptr)) {
@@ -145,6 +160,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     if (job->communicators_[d] == nullptr) continue;
     job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, d, backend,
                                                     job->communicators_[d], options.execution);
+    if (options.optimizer) job->executors_[d]->set_optimizer(*options.optimizer, &job->decaying_);
   }
   ISOMER_RETURN_IF_ERROR(
       job->OnAllDevices([&](int32_t device) { return job->executors_[device]->MakeKernels(); }));
@@ -169,6 +185,22 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   ISOMER_RETURN_IF_ERROR(job->OnAllDevices(
       [&](int32_t device) { return job->executors_[device]->Prepare(job->memory_); }));
   return job;
+}
+
+absl::Status Job::SetOptimizer() {
+  if (options_.optimizer.has_value()) {
+    ISOMER_RETURN_IF_ERROR(CheckSettings(*options_.optimizer));
+    if (options_.optimizer->weight_decay > 0) {
+      ISOMER_ASSIGN_OR_RETURN(decaying_, DecayingTensors(graph_, schedule_, options_.no_decay));
+    }
+  }
+  if (!options_.needs_gradient_norm()) return absl::OkStatus();
+  for (const Schedule::HostTensor& parameter : schedule_.parameters) {
+    if (!parameter.trainable) continue;
+    const std::vector<BufferId> gradients = schedule_.DistinctGradients(parameter);
+    gradients_once_.insert(gradients_once_.end(), gradients.begin(), gradients.end());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Job::CheckMemoryOfHost(const DeviceOperations& operations) const {
@@ -313,7 +345,7 @@ absl::Status Job::SetParameters(const LeafValues& leaves) {
     return absl::OkStatus();
   }));
   return OnAllDevices(
-      [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad, 0); });
+      [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad); });
 }
 
 absl::StatusOr<std::vector<LeafView>> Job::ViewsOf(const Schedule::HostTensor& parameter) const {
@@ -365,39 +397,84 @@ int64_t Job::updates() const {
   return 0;
 }
 
-absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs, double learning_rate) {
+absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs,
+                             absl::Span<const double> learning_rates) {
   ISOMER_RETURN_IF_ERROR(status_);
-  if (static_cast<int32_t>(inputs.size()) != num_steps()) {
-    return absl::InvalidArgumentError(absl::StrCat("inputs of ", inputs.size(), " steps for the ",
-                                                   num_steps(), " of the schedule"));
+  for (const auto& [what, count] :
+       {std::pair("inputs", inputs.size()), std::pair("learning rates", learning_rates.size())}) {
+    if (static_cast<int32_t>(count) == num_steps()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " of ", count, " steps for the ", num_steps(), " of the schedule"));
   }
   for (int32_t step = 0; step < num_steps(); ++step) {
     ISOMER_RETURN_IF_ERROR(SetInputs(inputs[step], step));
   }
   scale_of_step_ = loss_scale_.value();
-  const double factor = scale_of_step_ / schedule_.options.seed;
-  if (!options_.finds_loss_scale) {
+  Executor::StepSettings settings = {
+      .learning_rates = std::vector<double>(learning_rates.begin(), learning_rates.end()),
+      .loss_factor = scale_of_step_ / schedule_.options.seed};
+  if (!options_.finds_loss_scale && !options_.needs_gradient_norm()) {
     return OnAllTogether([&](Executor* executor) {
-      executor->set_loss_factor(factor);
-      return executor->Run(Phase::kForward, Phase::kUpdate, learning_rate);
+      executor->set_step(settings);
+      return executor->Run(Phase::kForward, Phase::kUpdate);
     });
   }
   ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
-    executor->set_loss_factor(factor);
-    ISOMER_RETURN_IF_ERROR(
-        executor->Run(Phase::kForward, Phase::kBackward, learning_rate, Phase::kUpdate));
-    ISOMER_ASSIGN_OR_RETURN(const bool here, executor->GradientsAreFinite());
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                            controls_[executor->device()]->Gather(here ? "1" : "0"));
-    const bool finite = std::find(all.begin(), all.end(), "0") == all.end();
-    finite_[executor->device()] = finite;
-    if (!finite) return absl::OkStatus();
-    return executor->Run(Phase::kUpdate, Phase::kUpdate, learning_rate);
+    executor->set_step(settings);
+    ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
+    ISOMER_ASSIGN_OR_RETURN(const bool updates, InspectGradients(executor));
+    if (!updates) return absl::OkStatus();
+    Executor::StepSettings clipped = settings;
+    if (options_.clip_norm > 0) {
+      clipped.gradient_factor = ClipFactor(options_.clip_norm, norms_[executor->device()]);
+    }
+    executor->set_step(clipped);
+    return executor->Run(Phase::kUpdate, Phase::kUpdate);
   }));
   const auto here = std::find_if(all_devices_.begin(), all_devices_.end(),
                                  [this](int32_t device) { return IsHere(device); });
-  loss_scale_.StepWas(finite_[*here]);
+  gradient_norm_ = norms_[*here];
+  if (options_.finds_loss_scale) loss_scale_.StepWas(finite_[*here]);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Job::InspectGradients(Executor* executor) {
+  char& finite = finite_[executor->device()];
+  if (!options_.needs_gradient_norm()) {
+    ISOMER_ASSIGN_OR_RETURN(const bool here, executor->GradientsAreFinite());
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                            controls_[executor->device()]->Gather(here ? "1" : "0"));
+    return finite = std::find(all.begin(), all.end(), "0") == all.end();
+  }
+  ISOMER_ASSIGN_OR_RETURN(const double norm, GradientNorm(executor));
+  norms_[executor->device()] = norm;
+  finite = std::isfinite(norm);
+  if (finite || options_.finds_loss_scale) return finite;
+  return absl::OutOfRangeError(
+      "the norm of the gradients is not finite; try a lower --learning_rate");
+}
+
+// Every rank adds the same numbers in the same order.
+absl::StatusOr<double> Job::GradientNorm(Executor* executor) {
+  std::vector<BufferId> own;
+  for (BufferId id : gradients_once_) {
+    if (schedule_.buffers[id].device == executor->device()) own.push_back(id);
+  }
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<double> sums, executor->SumsOfSquares(own));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                          controls_[executor->device()]->Gather(BytesOf<double>(sums)));
+  std::vector<std::vector<double>> of_device;
+  for (const std::string& bytes : all) of_device.push_back(ValuesOf<double>(bytes));
+  std::vector<size_t> next(of_device.size(), 0);
+  double sum = 0;
+  for (BufferId id : gradients_once_) {
+    const int32_t device = schedule_.buffers[id].device;
+    if (next[device] == of_device[device].size()) {
+      return absl::InternalError(absl::StrCat("device ", device, " has sums of too few gradients"));
+    }
+    sum += of_device[device][next[device]++];
+  }
+  return std::sqrt(sum) / scale_of_step_;
 }
 
 absl::Status Job::Evaluate(const HostValues& inputs) {

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,17 @@ struct JobOptions {
   // CanSkipUpdates.
   double loss_scale = 0;
   bool finds_loss_scale = false;
+  // Training: of the schedule's optimizer, and which weights its decay is for (weight_decay.h).
+  // Nothing: the optimizer's own.
+  std::optional<OptimizerSettings> optimizer = {};
+  std::optional<std::string> no_decay = {};
+  // Gradients whose global norm, the root of the sum of the squares of all of their elements, is
+  // larger are scaled down to it before the update (Pascanu et al., "On the Difficulty of Training
+  // Recurrent Neural Networks", 2013). 0: none are. Or the norm is found alone. REQUIRES, of both:
+  // CanSkipUpdates.
+  double clip_norm = 0;
+  bool finds_gradient_norm = false;
+  bool needs_gradient_norm() const { return clip_norm > 0 || finds_gradient_norm; }
   // Null: all devices are threads of this process. Otherwise this process is the device of this
   // rank, and others like it are the rest; `communicator` is for devices whose memory is the host's
   // alone. Both outlive the job.
@@ -86,14 +100,24 @@ class Job {
   // Where the elements of a parameter lie in its leaves. Error: it is more than an arrangement.
   absl::StatusOr<std::vector<LeafView>> ViewsOf(const Schedule::HostTensor& parameter) const;
   // Forward, backward, update, of each step of the schedule: one, or as many as there are between
-  // two flushes (pcg/schedule/order/weight_versions.h). REQUIRES: inputs of so many.
-  absl::Status TrainSteps(absl::Span<const HostValues> inputs, double learning_rate);
+  // two flushes (pcg/schedule/order/weight_versions.h). REQUIRES: inputs, and learning rates,
+  // of so many.
+  absl::Status TrainSteps(absl::Span<const HostValues> inputs,
+                          absl::Span<const double> learning_rates);
+  // All with one rate.
+  absl::Status TrainSteps(absl::Span<const HostValues> inputs, double learning_rate) {
+    return TrainSteps(inputs, std::vector<double>(inputs.size(), learning_rate));
+  }
   absl::Status TrainStep(const HostValues& inputs, double learning_rate) {
     return TrainSteps({&inputs, 1}, learning_rate);
   }
   // By what the loss is multiplied now, and how many steps were skipped, as gradients were not
   // finite.
   const DynamicLossScale& loss_scale() const { return loss_scale_; }
+  // The global norm of the gradients of the last step, before any clipping; the same bits on all
+  // ranks, whatever the execution. Not finite of a step that was skipped. REQUIRES:
+  // JobOptions::needs_gradient_norm.
+  double gradient_norm() const { return gradient_norm_; }
   // Forward alone, with the newest weights; the schedule's last step.
   absl::Status Evaluate(const HostValues& inputs);
 
@@ -141,6 +165,12 @@ class Job {
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status EndWith(const absl::Status& status);
   absl::Status SetInputs(const HostValues& leaves, int32_t step);
+  absl::Status SetOptimizer();
+  // Behind the backward pass, on `executor`'s device: whether the update is to follow. Sets the
+  // norm, where it is needed, in `norms_`.
+  absl::StatusOr<bool> InspectGradients(Executor* executor);
+  // Of all devices, of whose gradients each has the sums of squares of its own.
+  absl::StatusOr<double> GradientNorm(Executor* executor);
   // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
   // for those of `device`, or of all that are here (-1).
   absl::Status ForEachSet(const Schedule::HostTensor& parameter, int32_t device,
@@ -187,6 +217,11 @@ class Job {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<double> device_us_;  // of the last steps
   std::vector<char> finite_;       // by device: gradients of the last step
+  // Gradients of which each element is in one; by device: their norm in the last step.
+  std::vector<BufferId> gradients_once_;
+  std::vector<double> norms_;
+  double gradient_norm_ = 0;
+  std::set<TensorRef> decaying_;
   DynamicLossScale loss_scale_;
   double scale_of_step_ = 1;  // by which the gradients are too large that there are now
   absl::Status status_;

@@ -210,7 +210,7 @@ absl::Status SizeRunner::RunOnce() {
   ISOMER_RETURN_IF_ERROR(rank_.Meet());
   const size_t before = executor_.times().size();
   const double wall = NowUs(), computed = ThreadUs();
-  ISOMER_RETURN_IF_ERROR(executor_.Run(Phase::kForward, Phase::kForward, 0));
+  ISOMER_RETURN_IF_ERROR(executor_.Run(Phase::kForward, Phase::kForward));
   // Ranks that wait look again and again: one that computed less than passed was put aside for
   // another process (or slept, where there are more ranks than cores: then every run is such).
   const double passed = NowUs() - wall, idle = passed - (ThreadUs() - computed);
@@ -375,7 +375,7 @@ absl::StatusOr<double> MeasureTaskOverheadUs(const ProfileRank& rank) {
   std::vector<double> executed, direct;
   for (int round = 0; round < kRounds; ++round) {
     double start = NowUs();
-    ISOMER_RETURN_IF_ERROR(executor.Run(Phase::kForward, Phase::kForward, 0));
+    ISOMER_RETURN_IF_ERROR(executor.Run(Phase::kForward, Phase::kForward));
     executed.push_back((NowUs() - start) / kTasks);
     const auto run = [&] { return kernel->Run(reads, writes, workspace.get()); };
     if (clock != nullptr) {

@@ -50,6 +50,15 @@ class FrameworkExport : public testing::Test {
   const std::string plan_ = ScratchFile("net.plan"), json_ = ScratchFile("net.json");
 };
 
+TEST_F(FrameworkExport, PyTorchHasNoLion) {
+  MakePlan("zoo:mlp?layers=2&inputs=8&hidden=8&classes=4&batch=8", {"--optimizer=lion"});
+  const std::string out = ScratchFile("lion_plan.py");
+  const ProgramResult exported = Export("pytorch", out);
+  EXPECT_EQ(exported.exit_code, 2);
+  EXPECT_THAT(exported.err, HasSubstr("the optimizer lion: torch.optim has none"));
+  EXPECT_FALSE(ReadFile(out).ok());
+}
+
 TEST_F(FrameworkExport, PyTorchIsPythonWithTheNamesOfTheWeights) {
   MakePlan(SourceFile("models/data/bert_tiny.onnx"), {"--plan=grid", "--tensor=2"});
   const std::string out = ScratchFile("bert_plan.py");

@@ -62,13 +62,11 @@ class DelayedTraining {
  private:
   double Direction(double gradient, double* first, double* second) const {
     if (optimizer_ == OptimizerKind::kSgd) return gradient;
-    if (optimizer_ == OptimizerKind::kMomentum) {
-      return *first = kMomentumFactor * *first + gradient;
-    }
-    *first = kAdamBeta1 * *first + (1 - kAdamBeta1) * gradient;
-    *second = kAdamBeta2 * *second + (1 - kAdamBeta2) * gradient * gradient;
-    return *first / (1 - std::pow(kAdamBeta1, number_)) /
-           (std::sqrt(*second / (1 - std::pow(kAdamBeta2, number_))) + kAdamEpsilon);
+    if (optimizer_ == OptimizerKind::kMomentum) return *first = 0.9 * *first + gradient;
+    *first = 0.9 * *first + 0.1 * gradient;
+    *second = 0.999 * *second + 0.001 * gradient * gradient;
+    return *first / (1 - std::pow(0.9, number_)) /
+           (std::sqrt(*second / (1 - std::pow(0.999, number_))) + 1e-8);
   }
 
   const Model& model_;

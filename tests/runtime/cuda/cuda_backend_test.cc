@@ -136,18 +136,29 @@ TEST_F(CudaBackendTest, FillsAddsAndConverts) {
 
 TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
   constexpr int64_t kCount = 500;
-  for (OptimizerKind optimizer :
-       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  std::vector<UpdateRule> rules;
+  for (const OptimizerTraits& traits : AllOptimizers()) {
+    rules.emplace_back(traits.kind);
+    rules.emplace_back(traits.kind, OptimizerSettings{.momentum = 0.8,
+                                                      .nesterov = true,
+                                                      .beta1 = 0.8,
+                                                      .beta2 = 0.95,
+                                                      .epsilon = 1e-3,
+                                                      .weight_decay = 0.1});
+    rules.push_back(rules.back());
+    rules.back().decays = false;
+  }
+  for (const UpdateRule& rule : rules) {
     for (DataType of_gradient : kFloats) {
       for (DataType low : kFloats) {
-        SCOPED_TRACE(testing::Message() << static_cast<int>(optimizer) << " "
+        SCOPED_TRACE(testing::Message() << OptimizerName(rule.optimizer) << " "
                                         << DataTypeName(of_gradient) << " " << DataTypeName(low));
         Twin w(backend_.get(), DataType::kFloat32, kCount, 4),
             g(backend_.get(), of_gradient, kCount, 5);
         Twin rounded(backend_.get(), low, kCount, 6);
         std::vector<Twin> states;
         std::vector<float*> on_host, on_device;
-        for (int i = 0; i < NumStates(optimizer); ++i) {
+        for (int i = 0; i < NumStates(rule.optimizer); ++i) {
           states.emplace_back(backend_.get(), std::vector<char>(kCount * sizeof(float)));
         }
         for (Twin& state : states) {
@@ -156,15 +167,15 @@ TEST_F(CudaBackendTest, UpdatesByEveryOptimizer) {
         }
         const bool has_low = low != DataType::kFloat32;
         for (int64_t number = 1; number <= 3; ++number) {
-          const UpdateFactors factors = FactorsOf({optimizer, number, 0.1, 0.5});
+          const UpdateFactors factors = FactorsOf({rule, number, 0.1, 0.5});
           std::vector<char> bytes(sizeof factors);
           std::memcpy(bytes.data(), &factors, sizeof factors);
           Twin of_step(backend_.get(), bytes);
           ASSERT_EQ(
-              host_.Update(optimizer, &factors, {of_gradient, g.host()}, kCount, w.host_floats(),
+              host_.Update(rule, &factors, {of_gradient, g.host()}, kCount, w.host_floats(),
                            w.host_floats(), on_host, {low, has_low ? rounded.host() : nullptr}),
               absl::OkStatus());
-          ASSERT_EQ(device_.Update(optimizer, static_cast<const UpdateFactors*>(of_step.device()),
+          ASSERT_EQ(device_.Update(rule, static_cast<const UpdateFactors*>(of_step.device()),
                                    {of_gradient, g.device()}, kCount, w.device_floats(),
                                    w.device_floats(), on_device,
                                    {low, has_low ? rounded.device() : nullptr}),
@@ -204,6 +215,18 @@ TEST_F(CudaBackendTest, CopiesRegionsAndSumsPieces) {
                           : dtype == DataType::kBFloat16 ? 2e-2
                           : dtype == DataType::kFloat16  ? 2e-3
                                                          : 0);
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, SumsSquares) {
+  for (DataType dtype : kFloats) {
+    for (int64_t count : {0, 1, 255, 300, 70000}) {
+      Twin x(backend_.get(), dtype, std::max<int64_t>(count, 1), 9);
+      const double expected = host_.SumOfSquares(dtype, x.host(), count).value();
+      const double found = device_.SumOfSquares(dtype, x.device(), count).value();
+      EXPECT_NEAR(found, expected, 1e-12 * expected) << DataTypeName(dtype) << " " << count;
+      EXPECT_EQ(device_.SumOfSquares(dtype, x.device(), count).value(), found);
     }
   }
 }

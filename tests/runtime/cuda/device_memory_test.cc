@@ -51,12 +51,12 @@ class RemoteOperations : public DeviceOperations {
                           void* to) override {
     return DeviceOperations::FillScaled(value, Home(factor), count, dtype, Home(to));
   }
-  absl::Status Update(OptimizerKind optimizer, const UpdateFactors* factors,
+  absl::Status Update(const UpdateRule& rule, const UpdateFactors* factors,
                       const Gradient& gradient, int64_t count, const float* weights, float* updated,
                       absl::Span<float* const> states, const LowWeights& low) override {
     std::vector<float*> home;
     for (float* state : states) home.push_back(Home(state));
-    return DeviceOperations::Update(optimizer, Home(factors), {gradient.dtype, Home(gradient.data)},
+    return DeviceOperations::Update(rule, Home(factors), {gradient.dtype, Home(gradient.data)},
                                     count, Home(weights), Home(updated), home,
                                     {low.dtype, Home(low.data)});
   }
@@ -73,6 +73,9 @@ class RemoteOperations : public DeviceOperations {
   }
   absl::StatusOr<bool> AreFinite(DataType dtype, const void* data, int64_t count) override {
     return DeviceOperations::AreFinite(dtype, Home(data), count);
+  }
+  absl::StatusOr<double> SumOfSquares(DataType dtype, const void* data, int64_t count) override {
+    return DeviceOperations::SumOfSquares(dtype, Home(data), count);
   }
   absl::Status FromHost(const void* host, int64_t bytes, void* device) override {
     from_host += bytes;

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "pcg/schedule/check/check.h"
@@ -19,52 +22,166 @@
 namespace isomer {
 namespace {
 
-// w after each of five steps, in double, with gradients sin(t + i).
-std::vector<double> Reference(OptimizerKind optimizer, double rate, int size) {
-  std::vector<double> w(size), m(size, 0), v(size, 0);
-  for (int i = 0; i < size; ++i) w[i] = 0.1 * i;
-  for (int t = 1; t <= 5; ++t) {
-    for (int i = 0; i < size; ++i) {
-      const double g = std::sin(t + i);
-      if (optimizer == OptimizerKind::kSgd) {
-        w[i] -= rate * g;
-      } else if (optimizer == OptimizerKind::kMomentum) {
-        m[i] = 0.9 * m[i] + g;
-        w[i] -= rate * m[i];
-      } else {
-        m[i] = 0.9 * m[i] + 0.1 * g;
-        v[i] = 0.999 * v[i] + 0.001 * g * g;
-        const double mean = m[i] / (1 - std::pow(0.9, t));
-        const double square = v[i] / (1 - std::pow(0.999, t));
-        w[i] -= rate * mean / (std::sqrt(square) + 1e-8);
+struct Trial {
+  OptimizerKind kind;
+  OptimizerSettings settings;
+};
+
+// Every optimizer by itself, and with all of its settings changed.
+std::vector<Trial> Trials() {
+  std::vector<Trial> trials;
+  for (const OptimizerTraits& traits : AllOptimizers()) {
+    trials.push_back({traits.kind, traits.settings});
+    trials.push_back({traits.kind,
+                      {.momentum = 0.8,
+                       .nesterov = traits.has_momentum,
+                       .beta1 = 0.8,
+                       .beta2 = 0.95,
+                       .epsilon = 1e-3,
+                       .weight_decay = 0.1}});
+  }
+  return trials;
+}
+
+std::string TrialName(const Trial& trial) {
+  return absl::StrCat(OptimizerName(trial.kind), trial.settings.weight_decay > 0 ? "WithAll" : "");
+}
+
+// The formulas as their papers have them, in double, for one weight.
+class InDouble {
+ public:
+  InDouble(const Trial& trial, double weight) : trial_(trial), w_(weight) {}
+
+  double Step(double g, double rate) {
+    const OptimizerSettings& o = trial_.settings;
+    ++t_;
+    switch (trial_.kind) {
+      case OptimizerKind::kSgd:
+        return w_ -= rate * (g + o.weight_decay * w_);
+      case OptimizerKind::kMomentum:
+        g += o.weight_decay * w_;
+        m_ = o.momentum * m_ + g;
+        return w_ -= rate * (o.nesterov ? g + o.momentum * m_ : m_);
+      case OptimizerKind::kAdam: {
+        m_ = o.beta1 * m_ + (1 - o.beta1) * g;
+        v_ = o.beta2 * v_ + (1 - o.beta2) * g * g;
+        const double mean = m_ / (1 - std::pow(o.beta1, t_));
+        const double square = v_ / (1 - std::pow(o.beta2, t_));
+        return w_ -= rate * (mean / (std::sqrt(square) + o.epsilon) + o.weight_decay * w_);
       }
+      case OptimizerKind::kLion: {
+        const double c = o.beta1 * m_ + (1 - o.beta1) * g;
+        w_ -= rate * ((c > 0 ? 1 : c < 0 ? -1 : 0) + o.weight_decay * w_);
+        m_ = o.beta2 * m_ + (1 - o.beta2) * g;
+        return w_;
+      }
+      case OptimizerKind::kAdagrad:
+        g += o.weight_decay * w_;
+        v_ += g * g;
+        return w_ -= rate * g / (std::sqrt(v_) + o.epsilon);
     }
+    return w_;
+  }
+
+ private:
+  Trial trial_;
+  double w_, m_ = 0, v_ = 0;
+  int t_ = 0;
+};
+
+// w after five steps with gradients sin(t + i), of weights that begin so.
+std::vector<float> AfterFiveSteps(const UpdateRule& rule, std::vector<float> w, double scale) {
+  const int size = static_cast<int>(w.size());
+  std::vector<float> g(size), m(size, 0), v(size, 0);
+  for (int t = 1; t <= 5; ++t) {
+    for (int i = 0; i < size; ++i) g[i] = static_cast<float>(std::sin(t + i) / scale);
+    UpdateWeights(
+        rule,
+        FactorsOf({.optimizer = rule, .number = t, .learning_rate = 0.05, .gradient_scale = scale}),
+        {DataType::kFloat32, g.data()}, size, w.data(), w.data(), {m.data(), v.data()});
   }
   return w;
 }
 
 TEST(UpdateWeights, AgreesWithDoubleOverSteps) {
   constexpr int kSize = 17;
-  for (OptimizerKind optimizer :
-       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  std::vector<float> w(kSize);
+  for (int i = 0; i < kSize; ++i) w[i] = static_cast<float>(0.1 * i);
+  for (const Trial& trial : Trials()) {
     for (double scale : {1.0, 1.0 / 1024}) {
-      std::vector<float> w(kSize), g(kSize), m(kSize, 0), v(kSize, 0);
-      for (int i = 0; i < kSize; ++i) w[i] = static_cast<float>(0.1 * i);
-      for (int t = 1; t <= 5; ++t) {
-        for (int i = 0; i < kSize; ++i) g[i] = static_cast<float>(std::sin(t + i) / scale);
-        UpdateWeights(optimizer,
-                      FactorsOf({.optimizer = optimizer,
-                                 .number = t,
-                                 .learning_rate = 0.05,
-                                 .gradient_scale = scale}),
-                      {DataType::kFloat32, g.data()}, kSize, w.data(), w.data(),
-                      {m.data(), v.data()});
-      }
-      const std::vector<double> expected = Reference(optimizer, 0.05, kSize);
-      for (int i = 0; i < kSize; ++i) {
-        EXPECT_NEAR(w[i], expected[i], 2e-6) << OptimizerName(optimizer) << " " << i;
+      for (bool decays : {true, false}) {
+        UpdateRule rule(trial.kind, trial.settings);
+        rule.decays = decays;
+        Trial expected = trial;
+        if (!decays) expected.settings.weight_decay = 0;
+        const std::vector<float> found = AfterFiveSteps(rule, w, scale);
+        for (int i = 0; i < kSize; ++i) {
+          InDouble reference(expected, 0.1 * i);
+          double last = 0;
+          for (int t = 1; t <= 5; ++t) last = reference.Step(std::sin(t + i), 0.05);
+          EXPECT_NEAR(found[i], last, 2e-6) << TrialName(trial) << " " << i;
+        }
       }
     }
+  }
+}
+
+// What torch 2 gives: SGD, AdamW and Adagrad of torch.optim, in float64.
+TEST(UpdateWeights, AgreesWithPyTorch) {
+  struct Known {
+    Trial trial;
+    std::vector<double> weights;
+  };
+  for (const Known& known : std::vector<Known>{
+           {{OptimizerKind::kSgd, {.weight_decay = 0.1}},
+            {0.4802112269057895, -0.2449477584973816, 2.0093764684962294}},
+           {{OptimizerKind::kMomentum, {.momentum = 0.8, .weight_decay = 0.1}},
+            {0.29950156021200963, -0.2612492155367989, 2.0811522747217284}},
+           {{OptimizerKind::kMomentum, {.momentum = 0.8, .nesterov = true, .weight_decay = 0.1}},
+            {0.3237748485467511, -0.212552913220463, 2.0734578822161973}},
+           {{OptimizerKind::kAdam,
+             {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1}},
+            {0.3533269819508622, -0.33117577189343705, 2.0258506708708506}},
+           {{OptimizerKind::kAdagrad, {.epsilon = 1e-10, .weight_decay = 0.1}},
+            {0.456456414149795, -0.2808522934482639, 2.0018676149893624}}}) {
+    const std::vector<float> found =
+        AfterFiveSteps(UpdateRule(known.trial.kind, known.trial.settings), {0.5F, -0.3F, 2.0F}, 1);
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i], known.weights[i], 1e-6) << TrialName(known.trial) << " " << i;
+    }
+  }
+}
+
+// A weight that is no number does not stay as it was.
+TEST(UpdateWeights, HideNoGradientThatIsNoNumber) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Trial& trial : Trials()) {
+    float w = 1, m = 0, v = 0;
+    const UpdateRule rule(trial.kind, trial.settings);
+    UpdateWeights(rule, FactorsOf({.optimizer = rule, .learning_rate = 0.05}),
+                  {DataType::kFloat32, &nan}, 1, &w, &w, {&m, &v});
+    EXPECT_TRUE(std::isnan(w)) << TrialName(trial);
+  }
+}
+
+TEST(OptimizerSettings, AreCheckedByName) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [settings, why] : std::vector<std::pair<OptimizerSettings, std::string>>{
+           {{.momentum = 1}, "--momentum=1: a number from 0 and below 1 is expected"},
+           {{.beta1 = -0.1}, "--beta1=-0.1: "},
+           {{.beta2 = nan}, "--beta2=nan: "},
+           {{.epsilon = 0}, "--epsilon=0: a positive number is expected"},
+           {{.epsilon = 1e-50}, "--epsilon=1e-50: "},
+           {{.weight_decay = -1}, "--weight_decay=-1: a number from 0 is expected"},
+           {{.weight_decay = std::numeric_limits<double>::infinity()}, "--weight_decay=inf: "},
+           {{.momentum = 0, .nesterov = true}, "--nesterov: needs a --momentum above 0"}}) {
+    EXPECT_TRUE(absl::StartsWith(CheckSettings(settings).message(), why)) << why;
+  }
+  for (const OptimizerTraits& traits : AllOptimizers()) {
+    EXPECT_EQ(CheckSettings(traits.settings), absl::OkStatus()) << traits.name;
+    EXPECT_EQ(&TraitsOf(traits.kind), &traits);
+    EXPECT_EQ(ParseOptimizer(traits.name).value(), traits.kind);
+    for (int s = 0; s < traits.num_states; ++s) EXPECT_NE(StateName(traits.kind, s), nullptr);
   }
 }
 
@@ -145,7 +262,8 @@ class UpdateWays : public testing::TestWithParam<ParallelCase> {};
 
 TEST_P(UpdateWays, GiveTheSameBits) {
   const ParallelCase& c = GetParam();
-  for (OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam}) {
+  for (OptimizerKind optimizer :
+       {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kLion}) {
     ExpectSameBitsInAllWays(c.sequential, c.parallel, c.strides, c.num_devices, optimizer);
   }
 }
@@ -203,7 +321,8 @@ TEST(UpdateWaysOfTypes, GiveTheSameBitsWhereBothDimsAreCut) {
   ExpectSameBitsInAllWays(sequential, parallel, {}, 6, OptimizerKind::kAdam);
 }
 
-// A whole model on one device, against the reference evaluator's gradients and Adam in double.
+// A whole model on one device, against the reference evaluator's gradients and the formulas in
+// double.
 TEST(Optimizers, TrainAModelAsInDouble) {
   Model model;
   model.graph = Parsed(kMlp);
@@ -211,17 +330,19 @@ TEST(Optimizers, TrainAModelAsInDouble) {
   const auto backend = MakeCpuBackend();
   const auto initial = InitialWeights(model, 3);
   ASSERT_TRUE(initial.ok());
-  for (OptimizerKind optimizer : {OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  for (const Trial& trial : Trials()) {
     ScheduleOptions options = TrainingOptions(1);
-    options.update.optimizer = optimizer;
+    options.update.optimizer = trial.kind;
     auto schedule = LowerGraph(model.graph, SequentialViews(model.graph), options);
     ASSERT_TRUE(schedule.ok());
-    auto job = Job::Start(model.graph, *schedule, backend.get());
+    auto job = Job::Start(model.graph, *schedule, backend.get(),
+                          {.optimizer = trial.settings, .no_decay = ""});
     ASSERT_TRUE(job.ok());
     ASSERT_EQ((*job)->SetParameters(*initial), absl::OkStatus());
-    HostValues w = *initial, m = *initial, v = *initial;
-    for (auto* state : {&m, &v}) {
-      for (auto& [name, array] : *state) std::fill(array.data.begin(), array.data.end(), 0);
+    HostValues w = *initial;
+    std::map<std::string, std::vector<InDouble>> weights;
+    for (const auto& [name, array] : w) {
+      for (double value : array.data) weights[name].emplace_back(trial, value);
     }
     for (int t = 1; t <= 4; ++t) {
       const HostValues inputs = RandomInputs(model.graph, t);
@@ -229,17 +350,7 @@ TEST(Optimizers, TrainAModelAsInDouble) {
       ASSERT_TRUE(step.ok());
       for (const auto& [name, gradient] : step->gradients) {
         for (int64_t i = 0; i < gradient.size(); ++i) {
-          double &mean = m.at(name).data[i], &square = v.at(name).data[i];
-          const double g = gradient.data[i];
-          if (optimizer == OptimizerKind::kMomentum) {
-            mean = 0.9 * mean + g;
-            w.at(name).data[i] -= 0.05 * mean;
-          } else {
-            mean = 0.9 * mean + 0.1 * g;
-            square = 0.999 * square + 0.001 * g * g;
-            w.at(name).data[i] -= 0.05 * mean / (1 - std::pow(0.9, t)) /
-                                  (std::sqrt(square / (1 - std::pow(0.999, t))) + 1e-8);
-          }
+          w.at(name).data[i] = weights.at(name)[i].Step(gradient.data[i], 0.05);
         }
       }
       ASSERT_EQ((*job)->TrainStep(inputs, 0.05), absl::OkStatus());
@@ -249,7 +360,7 @@ TEST(Optimizers, TrainAModelAsInDouble) {
     const StepValues expected{.outputs = w, .gradients = {}};
     const Comparison comparison =
         Compare(expected, {.outputs = *parameters, .gradients = {}}, ShareOf(expected, 2e-4));
-    EXPECT_TRUE(comparison.agrees()) << OptimizerName(optimizer) << comparison.worst;
+    EXPECT_TRUE(comparison.agrees()) << TrialName(trial) << comparison.worst;
   }
 }
 
