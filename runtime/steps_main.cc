@@ -65,7 +65,8 @@ absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   const int64_t end = epoch * batches;
   for (int64_t step = begin; step < end; ++step) mean += losses_[step - options_.first_step];
   ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
-  absl::PrintF("epoch %d: mean loss %.4f%s\n", epoch, mean / static_cast<double>(end - begin), test);
+  absl::PrintF("epoch %d: mean loss %.4f%s\n", epoch, mean / static_cast<double>(end - begin),
+               test);
   std::fflush(stdout);
   return absl::OkStatus();
 }

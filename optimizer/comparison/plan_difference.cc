@@ -88,10 +88,12 @@ PlanDifference::Block BlockOf(const std::string& name, const PlanSummary& a,
   };
   add("computation", in_b.compute_us - in_a.compute_us, CallsText(in_a, in_b));
   for (const std::string& kind : KeysOf(in_a.exposed_us, in_b.exposed_us)) {
-    add(absl::StrCat(kind, ", exposed"),
-        ValueOf(in_b.exposed_us, kind) - ValueOf(in_a.exposed_us, kind),
-        absl::StrCat("a device sends ", SentText(ValueOf(in_b.sent_bytes, kind)), " instead of ",
-                     SentText(ValueOf(in_a.sent_bytes, kind))));
+    const std::string sends_b = SentText(ValueOf(in_b.sent_bytes, kind));
+    const std::string sends_a = SentText(ValueOf(in_a.sent_bytes, kind));
+    const double us = ValueOf(in_b.exposed_us, kind) - ValueOf(in_a.exposed_us, kind);
+    add(absl::StrCat(kind, ", exposed"), us,
+        absl::StrCat("a device sends ", sends_b,
+                     sends_a == sends_b ? " with both" : " instead of " + sends_a));
   }
   SortByTime(&block.parts);
   return block;

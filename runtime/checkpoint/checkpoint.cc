@@ -21,9 +21,9 @@ namespace {
 
 constexpr char kPrefix[] = "step-", kKind[] = "checkpoint";
 
-std::string NameIn(const CheckpointManifest::Tensor& tensor, const std::string& optimizer) {
+std::string NameIn(const CheckpointManifest::Tensor& tensor, OptimizerKind optimizer) {
   if (tensor.slot() == 0) return tensor.name();
-  return absl::StrCat("optimizer.", optimizer, ".", tensor.slot(), "/", tensor.name());
+  return absl::StrCat(StateName(optimizer, tensor.slot() - 1), "/", tensor.name());
 }
 
 std::string DimsText(const CheckpointManifest::Tensor& tensor) {
@@ -110,11 +110,16 @@ CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule) {
   return manifest;
 }
 
-StateLayout LayoutOf(const CheckpointManifest& manifest) {
+absl::StatusOr<StateLayout> LayoutOf(const CheckpointManifest& manifest) {
+  ISOMER_ASSIGN_OR_RETURN(const OptimizerKind optimizer, ParseOptimizer(manifest.optimizer()));
   std::vector<StateTensor> tensors;
   for (const CheckpointManifest::Tensor& tensor : manifest.tensors()) {
-    tensors.push_back({.name = NameIn(tensor, manifest.optimizer()),
-                       .dims = {tensor.dims().begin(), tensor.dims().end()}});
+    if (tensor.slot() < 0 || tensor.slot() > NumStates(optimizer)) {
+      return absl::DataLossError(
+          absl::StrCat("'", tensor.name(), "' has no state ", tensor.slot()));
+    }
+    tensors.push_back(
+        {.name = NameIn(tensor, optimizer), .dims = {tensor.dims().begin(), tensor.dims().end()}});
   }
   return LayOut(std::move(tensors));
 }
@@ -127,7 +132,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   if (manifest.step() != step) {
     return absl::DataLossError(absl::StrCat(path, ": it is of step ", manifest.step()));
   }
-  StateLayout layout = LayoutOf(manifest);
+  ISOMER_ASSIGN_OR_RETURN(StateLayout layout, LayoutOf(manifest));
   ISOMER_ASSIGN_OR_RETURN(StateFile file,
                           StateFile::Open(absl::StrCat(path, "/", kStateFile), layout));
   return std::unique_ptr<Checkpoint>(

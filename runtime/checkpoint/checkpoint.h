@@ -37,7 +37,8 @@ absl::Status TryFolder(const std::string& folder);
 // The tensors that a job's checkpoints have, without values: of each trained leaf the weight, and
 // its states where there are any, in the order of the graph.
 CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule);
-StateLayout LayoutOf(const CheckpointManifest& manifest);
+// Error: it is of no optimizer that there is.
+absl::StatusOr<StateLayout> LayoutOf(const CheckpointManifest& manifest);
 
 // One that is read.
 class Checkpoint {

@@ -108,7 +108,7 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
   manifest.set_loss_scale(job_.loss_scale().value());
   manifest.set_loss_scale_in_a_row(job_.loss_scale().in_a_row());
   manifest.set_loss_scale_skipped(job_.loss_scale().skipped());
-  StateLayout layout = LayoutOf(manifest);
+  ISOMER_ASSIGN_OR_RETURN(StateLayout layout, LayoutOf(manifest));
   absl::Status status = IsFirst() ? MakeFolder(step, layout) : absl::OkStatus();
   if (control_ != nullptr) {
     // The others are told before they look for the file.
