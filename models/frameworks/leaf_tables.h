@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "models/frameworks/operator_text.h"
+#include "models/frameworks/part_writer.h"
 #include "models/frameworks/placed_program.h"
 #include "models/frameworks/safetensors.h"
 #include "pcg/ir/plan.h"
@@ -24,8 +26,14 @@ std::string ValuesText(const Model& model, NodeId leaf, const SafetensorsFile& f
 // Of integers of an input: they are less. 2 for others.
 int64_t InputLimit(const Graph& graph, NodeId input);
 
-// "R" and the like for placements: "[S0, P]".
-std::string PlacementsText(const MeshPlacements& placements);
+// What the inputs of a graph are called in Python, and the same by their own names.
+std::map<NodeId, std::string> InputNames(const Graph& graph, const OperatorText& operators);
+std::map<std::string, std::string> ByName(const Graph& graph,
+                                          const std::map<NodeId, std::string>& inputs);
+
+// LEAVES, INPUTS, OUTPUTS and LOSS.
+std::string TablesText(const Plan& plan, const PlacedProgram& program, const PartStyle& style,
+                       const std::map<NodeId, std::string>& inputs, const SafetensorsFile& file);
 
 }  // namespace isomer
 

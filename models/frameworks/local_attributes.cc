@@ -106,8 +106,7 @@ class Localizer {
     }
     const std::string place = devices == 1 ? "" : place_(call_.DigitsOf(mesh_, v));
     if (moments == 1) return absl::StrCat(place, " * ", LocalSize(v));
-    const std::string moment =
-        absl::StrCat("self.calls % MICRO_BATCHES * ", LocalSize(v) * devices);
+    const std::string moment = absl::StrCat("self.index * ", LocalSize(v) * devices);
     return devices == 1 ? moment : absl::StrCat(moment, " + ", place, " * ", LocalSize(v));
   }
 

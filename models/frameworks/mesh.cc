@@ -81,4 +81,15 @@ bool Covers(const TaskAxis& axis, const Mesh& mesh, int digit) {
          mesh.strides[digit] < axis.stride * axis.devices;
 }
 
+std::string PlacementsText(const MeshPlacements& placements) {
+  std::vector<std::string> texts;
+  for (const MeshPlacement& placement : placements) {
+    texts.push_back(placement.kind == MeshPlacement::Kind::kReplicate ? "R"
+                    : placement.kind == MeshPlacement::Kind::kPartial
+                        ? "P"
+                        : absl::StrCat("S", placement.dim));
+  }
+  return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
+}
+
 }  // namespace isomer

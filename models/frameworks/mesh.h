@@ -8,6 +8,7 @@
 #define ISOMER_MODELS_FRAMEWORKS_MESH_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,8 @@ struct MeshPlacement {
 };
 // Per digit of the mesh.
 using MeshPlacements = std::vector<MeshPlacement>;
+// "[S0, P]": R, S and the dim, or P for each digit.
+std::string PlacementsText(const MeshPlacements& placements);
 
 // A part of a call's iteration space along which its tasks lie on devices `stride` apart, and one
 // after the other in `moments` micro-batches.

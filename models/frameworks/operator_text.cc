@@ -185,6 +185,15 @@ std::string PythonString(absl::string_view text) {
   return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
 }
 
+std::string InDocstring(absl::string_view text) {
+  const std::string quoted = PythonString(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string WithoutHead(absl::string_view text) {
+  return std::string(text.substr(text.find("\n\n\n") + 3));
+}
+
 std::string PythonNumber(double value) {
   if (!std::isfinite(value)) {
     return std::isnan(value) ? "math.nan" : value > 0 ? "math.inf" : "-math.inf";

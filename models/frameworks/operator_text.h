@@ -53,6 +53,10 @@ std::string ReplaceNames(absl::string_view code, const std::map<std::string, std
 
 // `text` as a literal of Python, whatever it has in it.
 std::string PythonString(absl::string_view text);
+// The same as part of a string of three quotes.
+std::string InDocstring(absl::string_view text);
+// A file's text behind the comment and the imports that it begins with.
+std::string WithoutHead(absl::string_view text);
 // A number that Python reads as the same double: "0.1", "float('inf')".
 std::string PythonNumber(double value);
 // "[1, 2]" and "(1, 2)".

@@ -408,9 +408,17 @@ int PlacedProgram::MomentDimOf(TensorRef root) const {
   return leaves.at(root.node).moment_dim;
 }
 
-int64_t PlacedProgram::ChunkOf(TensorRef root) const {
+const MeshPlacements& PlacedProgram::PlacementsOf(TensorRef root) const {
   const auto call = calls.find(root.node);
-  return call == calls.end() ? 0 : call->second.chunk;
+  return call == calls.end() ? leaves.at(root.node).placements
+                             : call->second.outputs[static_cast<size_t>(root.output)];
+}
+
+MeshPlacements AddedUp(MeshPlacements placements) {
+  for (MeshPlacement& placement : placements) {
+    if (placement.kind == MeshPlacement::Kind::kPartial) placement = {};
+  }
+  return placements;
 }
 
 absl::StatusOr<PlacedProgram> PlaceProgram(const Graph& graph,

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,9 +54,14 @@ struct PlacedCall {
 };
 
 struct PlacedLeaf {
-  MeshPlacements placements;  // as stored
-  int moment_dim = -1;        // of an input
-  std::set<int64_t> chunks;   // that read it
+  MeshPlacements placements = {};  // as stored
+  // Of weights, where they differ from `placements`: how it is before what calls need of it is
+  // made, and what the gradients of a micro-batch are, which are summed over devices behind the
+  // last one or (sums_each) each by itself.
+  std::optional<MeshPlacements> read = {}, summed = {};
+  bool sums_each = false;
+  int moment_dim = -1;            // of an input
+  std::set<int64_t> chunks = {};  // that read it
 };
 
 struct PlacedProgram {
@@ -72,10 +78,13 @@ struct PlacedProgram {
   // The tensor behind the parallel operators that lead to `ref`.
   static TensorRef RootOf(const Graph& graph, TensorRef ref);
   int MomentDimOf(TensorRef root) const;
-  int64_t ChunkOf(TensorRef root) const;
+  const MeshPlacements& PlacementsOf(TensorRef root) const;  // as it is made, or stored
   // What is not as the plan has it, though the results are the same: lines for people.
   std::vector<std::string> notes;
 };
+
+// Partial sums as copies of their sum: so is the gradient of what is placed like this, too.
+MeshPlacements AddedUp(MeshPlacements placements);
 
 // Errors are one line that names the node: what cannot be said on a mesh.
 absl::StatusOr<PlacedProgram> PlaceProgram(const Graph& graph,

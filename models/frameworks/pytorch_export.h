@@ -6,8 +6,7 @@
 // scattered by that move's own gradient.
 //
 // Refused, by a line that names the node: operators without a form in PyTorch (torch_operators.py),
-// random ones (dropout), shards that are no digits of a mesh, steps of a pipeline that is not
-// drained (2BW).
+// shards that are no digits of a mesh. Refused, too, are pipelines that are not drained (2BW).
 #ifndef ISOMER_MODELS_FRAMEWORKS_PYTORCH_EXPORT_H_
 #define ISOMER_MODELS_FRAMEWORKS_PYTORCH_EXPORT_H_
 

@@ -102,6 +102,11 @@ class Part(nn.Module):
             self.leaves[name] = x
             register(self, name, x)
 
+    @property
+    def index(self):
+        """Of the present micro-batch."""
+        return self.calls % MICRO_BATCHES
+
     def finish_gradient(self, parameter):
         """Behind the last micro-batch, gradients are summed over the devices that share a weight."""
         self.sums[parameter] = self.sums.get(parameter, 0) + 1
@@ -140,11 +145,11 @@ class Part(nn.Module):
 
     def micro_batch(self, x, dim):
         """The present micro-batch's part of what is the same in all of them."""
-        return x.chunk(MICRO_BATCHES, dim)[self.calls % MICRO_BATCHES]
+        return x.chunk(MICRO_BATCHES, dim)[self.index]
 
     def __call__(self, *entering):
         """The next micro-batch of self.inputs, with what comes from the chunk before."""
-        result = super().__call__(*entering, **cut(self.inputs, self.calls % MICRO_BATCHES))
+        result = super().__call__(*entering, **cut(self.inputs, self.index))
         self.calls += 1
         return result
 
