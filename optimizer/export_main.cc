@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "models/frameworks/jax_export.h"
 #include "models/frameworks/pytorch_export.h"
 #include "models/load_plan.h"
 #include "optimizer/machine/machine.h"
@@ -31,7 +32,7 @@
 #include "rules/language/rule.h"
 #include "verifier/certificate/equal_sides.h"
 
-ABSL_FLAG(std::string, to, "", "of export: pytorch, megatron, deepspeed or torchtitan");
+ABSL_FLAG(std::string, to, "", "of export: pytorch, jax, megatron, deepspeed or torchtitan");
 ABSL_DECLARE_FLAG(std::string, out);
 ABSL_DECLARE_FLAG(std::string, machine);
 ABSL_DECLARE_FLAG(int64_t, nodes);
@@ -46,6 +47,9 @@ constexpr char kHelp[] =
     "Flags:\n"
     "  --to: pytorch: a Python file that torchrun starts, with the plan as modules on DTensor\n"
     "    placements; weights that the plan holds go to a .safetensors file beside it.\n"
+    "    jax: a Python file with the plan as a function of a device's parts, for jax.shard_map on "
+    "a\n"
+    "    mesh; weights likewise.\n"
     "    megatron, deepspeed, torchtitan: the settings of a plan that is a configuration\n"
     "    of tensor, pipeline, context, expert and data parallelism, which --compare reads\n"
     "  --machine, --nodes, --devices_per_node: of settings, what the plan was made for\n"
@@ -55,7 +59,7 @@ constexpr char kHelp[] =
     "Example:\n"
     "  isomer-optimize export bert.plan --to=pytorch --out=bert_plan.py\n";
 
-constexpr char kPytorch[] = "pytorch";
+constexpr char kPytorch[] = "pytorch", kJax[] = "jax";
 
 bool WritesSettings(const std::string& to) {
   return absl::c_find(kLaunchFrameworks, to) != std::end(kLaunchFrameworks);
@@ -116,9 +120,9 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError(
         "export takes one PLAN, --to and --out (see isomer-optimize export --help)");
   }
-  if (to != kPytorch && !WritesSettings(to)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--to=", to, ": there are pytorch, ", absl::StrJoin(kLaunchFrameworks, ", ")));
+  if (to != kPytorch && to != kJax && !WritesSettings(to)) {
+    return absl::InvalidArgumentError(absl::StrCat("--to=", to, ": there are pytorch, jax, ",
+                                                   absl::StrJoin(kLaunchFrameworks, ", ")));
   }
   if (!WritesSettings(to)) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"machine", "nodes", "devices_per_node"},
@@ -138,7 +142,7 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(CheckAreApart(outputs, inputs));
   ISOMER_RETURN_IF_ERROR(CheckCanWriteAll(outputs));
   const absl::StatusOr<FrameworkExport> file =
-      PytorchFileOf(plan, FileNameOf(out), FileNameOf(weights));
+      (to == kJax ? JaxFileOf : PytorchFileOf)(plan, FileNameOf(out), FileNameOf(weights));
   if (absl::IsUnimplemented(file.status())) {
     return CannotSay(path, to, file.status().message());
   }

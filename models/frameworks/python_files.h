@@ -6,6 +6,8 @@ namespace isomer {
 
 extern const char kTorchOperators[];  // torch_operators.py
 extern const char kTorchRuntime[];    // torch_runtime.py
+extern const char kJaxOperators[];    // jax_operators.py
+extern const char kJaxRuntime[];      // jax_runtime.py
 
 }  // namespace isomer
 
