@@ -1,6 +1,6 @@
 // Plans written for the frameworks that people train with, without these: what is refused, that
 // files are Python, and that settings mean the plan that they were made from.
-// scripts/check_pytorch_export.sh runs them.
+// scripts/check_pytorch_export.sh and check_jax_export.sh run them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,9 @@
 namespace isomer {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 class FrameworkExport : public testing::Test {
  protected:
@@ -45,6 +47,19 @@ class FrameworkExport : public testing::Test {
     return json.substr(at, json.find_first_of(",\n", at) - at);
   }
 
+  static std::string LineWith(const std::string& text, const std::string& part) {
+    const size_t at = text.find(part);
+    if (at == text.npos) return "no line with " + part;
+    const size_t begin = text.rfind('\n', at) + 1;
+    return text.substr(begin, text.find('\n', at) - begin);
+  }
+  // Where there is a Python to ask.
+  static void ExpectPython(const std::string& path) {
+    if (std::system("python3 --version >/dev/null 2>&1") != 0) return;
+    const std::string parse = "python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' '";
+    EXPECT_EQ(std::system(absl::StrCat(parse, path, "'").c_str()), 0);
+  }
+
   const std::vector<std::string> machine_ = {"--machine=dgx_h100", "--nodes=1",
                                              "--devices_per_node=4"};
   const std::string plan_ = ScratchFile("net.plan"), json_ = ScratchFile("net.json");
@@ -68,28 +83,73 @@ TEST_F(FrameworkExport, PyTorchIsPythonWithTheNamesOfTheWeights) {
   EXPECT_THAT(text, HasSubstr("MESH = (2, 2)"));
   EXPECT_THAT(text, HasSubstr("layers.0.attention"));
   EXPECT_TRUE(ReadFile(ScratchFile("bert_plan.safetensors")).ok());
-  if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
-  EXPECT_EQ(std::system(
-                absl::StrCat("python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' '",
-                             out, "'")
-                    .c_str()),
-            0);
+  ExpectPython(out);
+}
+
+TEST_F(FrameworkExport, JaxHasAPlacementForEachWeightInputAndOutput) {
+  MakePlan(SourceFile("models/data/bert_tiny.onnx"), {"--plan=grid", "--tensor=2"});
+  const std::string out = ScratchFile("bert_jax.py");
+  const ProgramResult exported = Export("jax", out);
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const std::string text = ReadFile(out).value();
+  EXPECT_THAT(text, HasSubstr("MESH = (2, 2)"));
+  EXPECT_THAT(LineWith(text, "\"layers.0.attention.query.bias\": "), HasSubstr("(64,), [R, S0], "));
+  EXPECT_THAT(LineWith(text, "\"input_ids\": "), HasSubstr("None, [S0, R], "));
+  EXPECT_THAT(LineWith(text, "\"loss\": "), HasSubstr("Output(None, [R, R])"));
+  EXPECT_THAT(LineWith(text, "RECOMPUTES"), HasSubstr("False"));
+  EXPECT_TRUE(ReadFile(ScratchFile("bert_jax.safetensors")).ok());
+  ExpectPython(out);
+}
+
+// Where weights lie between steps and when gradients are summed is what tells the stages apart.
+TEST_F(FrameworkExport, ZeroInJaxIsAPlacement) {
+  const std::string out = ScratchFile("zero.py");
+  const auto text_of = [&](std::vector<std::string> flags) {
+    MakePlan("zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=16", std::move(flags));
+    const ProgramResult exported = Export("jax", out);
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    return ReadFile(out).value();
+  };
+  const std::vector<std::string> micro_batches = {"--plan=grid", "--micro_batch_size=2"};
+  const auto with = [&](const std::string& update) {
+    std::vector<std::string> flags = micro_batches;
+    flags.push_back("--update=" + update);
+    return text_of(flags);
+  };
+  const std::string weight = "\"layer0/dense.weight\": ";
+  EXPECT_THAT(LineWith(with("all_reduce"), weight),
+              ContainsRegex("[[]R[]], .*, summed=[[]P[]][)]"));
+  EXPECT_THAT(LineWith(with("sharded"), weight),
+              ContainsRegex("[[]S0[]], .*, read=[[]R[]], summed=[[]P[]][)]"));
+  EXPECT_THAT(LineWith(with("sharded_gradients"), weight),
+              ContainsRegex("[[]S0[]], .*, read=[[]R[]], summed=[[]P[]], sums_each=True[)]"));
+  const std::string zero3 = with("sharded_weights");
+  EXPECT_THAT(LineWith(zero3, weight), ContainsRegex("[[]S0[]], Drawn[^=]*$"));
+  EXPECT_THAT(LineWith(zero3, "RECOMPUTES"), HasSubstr("True"));
+}
+
+TEST_F(FrameworkExport, JaxHasNoPipelines) {
+  MakePlan("zoo:mlp?layers=4&inputs=16&hidden=16&classes=4&batch=16",
+           {"--plan=grid", "--pipeline=2", "--micro_batch_size=4"});
+  const std::string out = ScratchFile("pipeline.py");
+  const ProgramResult exported = Export("jax", out);
+  EXPECT_EQ(exported.exit_code, 1) << exported.out;
+  EXPECT_THAT(exported.err, HasSubstr("cannot be said in jax: a pipeline of 2 stages"));
+  EXPECT_EQ(std::count(exported.err.begin(), exported.err.end(), '\n'), 1) << exported.err;
+  EXPECT_FALSE(ReadFile(out).ok());
 }
 
 // A name that would end the string, or the comment, that it is put into.
 TEST_F(FrameworkExport, NamesDoNotBreakOut) {
   MakePlan("zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=8", {"--plan=data_parallel"});
-  const std::string out = ScratchFile("a'b\"c.py");
-  const ProgramResult exported = Export("pytorch", out);
-  ASSERT_EQ(exported.exit_code, 0) << exported.err;
-  if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
-  const std::string plain = ScratchFile("plain.py");
-  std::filesystem::copy_file(out, plain);
-  EXPECT_EQ(
-      std::system(
-          absl::StrCat("python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' ", plain)
-              .c_str()),
-      0);
+  for (const std::string to : {"pytorch", "jax"}) {
+    const std::string out = ScratchFile("a'b\"c.py");
+    const ProgramResult exported = Export(to, out);
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    const std::string plain = ScratchFile("plain.py");
+    std::filesystem::copy_file(out, plain, std::filesystem::copy_options::overwrite_existing);
+    ExpectPython(plain);
+  }
 }
 
 TEST_F(FrameworkExport, SettingsMeanThePlan) {
@@ -104,7 +164,7 @@ TEST_F(FrameworkExport, SettingsMeanThePlan) {
     const ProgramResult exported = Export(to, settings, machine_);
     if (exported.exit_code == 1) {
       // What it cannot say is said, and nothing is written.
-      EXPECT_THAT(exported.err, testing::Not(testing::IsEmpty())) << to;
+      EXPECT_THAT(exported.err, Not(testing::IsEmpty())) << to;
       EXPECT_FALSE(ReadFile(settings).ok()) << to;
       continue;
     }
@@ -124,8 +184,9 @@ TEST_F(FrameworkExport, WhatIsAskedWronglyIsOneLine) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   };
   const std::string out = ScratchFile("out");
-  refuse(Export("tensorflow", out), "--to=tensorflow: there are pytorch, megatron");
+  refuse(Export("tensorflow", out), "--to=tensorflow: there are pytorch, jax, megatron");
   refuse(Export("megatron", out), "--to=megatron needs --machine");
+  refuse(Export("jax", out, machine_), "--machine is for settings");
   refuse(Export("pytorch", plan_), plan_);
   refuse(Export("pytorch", ScratchFile("none/out.py")), "folder");
   refuse(RunBinary("isomer-optimize", {"export", "nowhere.plan", "--to=pytorch", "--out=" + out}),
