@@ -9,18 +9,11 @@ Needs: pip install torch numpy onnx. Exit 1 if outputs or gradients differ.
 
 import importlib.util
 import math
-import os
 import sys
 
 import torch
 import torch.distributed as dist
-from onnx import numpy_helper
-
-
-def write(path, name, value):
-    tensor = numpy_helper.from_array(value.detach().cpu().contiguous().numpy(), name)
-    with open(path, "wb") as file:
-        file.write(tensor.SerializeToString())
+from export_case import write_case
 
 
 def main(path, folder):
@@ -46,20 +39,12 @@ def main(path, folder):
         for _, of_device, own in everybody:
             gradients.update(own)
             outputs = outputs or of_device
-        os.makedirs(folder, exist_ok=True)
-        # What the loss compares the first output with is the last input of the model.
-        names = list(inputs)
-        targets = names[-1:] if "target" in names[-1] or "labels" in names[-1] else []
-        for i, name in enumerate(n for n in names if n not in targets):
-            write(f"{folder}/input_{i}.pb", exported.INPUTS[name].name, inputs[name])
-        for i, name in enumerate(targets):
-            write(f"{folder}/target_{i}.pb", exported.INPUTS[name].name, inputs[name])
-        others = [name for name in exported.OUTPUTS if name != exported.LOSS]
-        for i, name in enumerate(others):
-            write(f"{folder}/output_{i}.pb", name, outputs[name])
-        for i, (name, gradient) in enumerate(sorted(gradients.items())):
-            write(f"{folder}/gradient_{i}.pb", name, gradient)
-        print(f"{len(others)} outputs and {len(gradients)} gradients, off by at most {worst:.1e}")
+        arrays = [
+            {name: x.detach().cpu().numpy() for name, x in of.items()}
+            for of in (inputs, outputs, gradients)
+        ]
+        written = write_case(folder, exported, *arrays)
+        print(f"{written}, off by at most {worst:.1e}")
     dist.destroy_process_group()
     return 0 if worst <= exported.TOLERANCE else 1
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ten plans that differ, as PyTorch: each runs under gloo on four processes, gives the outputs and
+# Eleven plans that differ, as PyTorch: each runs under gloo on four processes, gives the outputs and
 # gradients of the unoptimised model within 1e-5, and isomer-run, which shares no code with PyTorch,
 # finds its own in them.
 #
@@ -45,6 +45,7 @@ check zero_3 "$gpt" --plan=zero3 --optimizer=adam
 check searched_bert models/data/bert_tiny.onnx
 echo 'tensor { name: "/conv*/product" split { dim: 2 degree: 2 } }' >"$out/rows.txt"
 check convolutions_in_rows models/data/digits_cnn.onnx --constraints="$out/rows.txt"
+check dropout "zoo:alexnet?width=4&hidden=16&side=63&classes=8&dropout=1&batch=8"
 check sums_in_parts "zoo:mlp?layers=3&inputs=512&hidden=512&classes=512&batch=4"
 check mixture "zoo:mixtral?layers=2&hidden=64&heads=4&key_heads=2&intermediate=128&experts=4&vocabulary=64&seq=16&batch=4" \
   --plan=grid --expert=4
