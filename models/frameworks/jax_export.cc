@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "models/frameworks/local_attributes.h"
 #include "models/frameworks/operator_text.h"
@@ -52,6 +53,39 @@ std::vector<std::string> JaxNotes(const Plan& plan, const PlacedProgram& program
   return notes;
 }
 
+constexpr char kAbout[] = R"(
+On a host without so many devices, with
+XLA_FLAGS=--xla_force_host_platform_device_count=%d in the environment.
+
+--check compares outputs and gradients with Reference, the model as it was. In a program of yours,
+make_step(mesh) of make_mesh() is a function of weights, constants and inputs, which put_leaves and
+put_inputs place on the mesh; it gives outputs, and in training gradients.
+
+Tensors in Model are one device's parts. On the digits of the mesh, outermost first, R is a copy, S0
+a shard along dim 0, P a summand; self.move(x, have, need, gradient) brings x from one to the other,
+and its gradient back from `gradient`.
+)";
+
+constexpr char kImports[] = R"("""
+
+import argparse
+import functools
+import math
+import os
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+jax.config.update("jax_enable_x64", True)  # integers are as wide as the model's
+
+)";
+
+// The file down to its operators.
 std::string JaxHead(const Plan& plan, const PlacedProgram& program, bool names_kept,
                     const std::string& file_name, const std::string& weights_name,
                     const std::vector<std::string>& notes) {
@@ -60,18 +94,7 @@ std::string JaxHead(const Plan& plan, const PlacedProgram& program, bool names_k
       "\"\"\"", InDocstring(plan.model.name), " on ", plan.num_devices,
       plan.num_devices == 1 ? " device" : " devices", ": a plan of isomer-optimize for JAX.\n\n",
       command, " --check\n", plan.mode == "training" ? absl::StrCat(command, " --train=10\n") : "",
-      "\nOn a host without so many devices, with\n"
-      "XLA_FLAGS=--xla_force_host_platform_device_count=",
-      plan.num_devices,
-      " in the environment.\n\n"
-      "--check compares outputs and gradients with Reference, the model as it was. To use the "
-      "model "
-      "in\na program of yours: make_step(make_mesh()) is a function of weights and inputs "
-      "by name,\nput_leaves and put_inputs, that gives outputs, and in training gradients.\n\n"
-      "Tensors in Model are one device's parts. On the digits of the mesh, outermost first, R is a "
-      "copy,\nS0 a shard along dim 0, P a summand; self.move(x, have, need, gradient) brings x "
-      "from "
-      "one to\nthe other, and its gradient back from `gradient`.\n");
+      absl::StrFormat(kAbout, plan.num_devices));
   for (const std::string& note : notes) absl::StrAppend(&head, "\nNote: ", note, ".\n");
   std::vector<std::string> digits, shards, dims;
   for (int digit = 0; digit < program.mesh.rank(); ++digit) {
@@ -82,21 +105,17 @@ std::string JaxHead(const Plan& plan, const PlacedProgram& program, bool names_k
     shards.push_back(absl::StrCat("S", i));
     dims.push_back(absl::StrCat(i));
   }
-  return absl::StrCat(
-      head,
-      "\"\"\"\n\nimport argparse\nimport functools\nimport math\nimport os\nimport sys\n"
-      "from typing import NamedTuple\n\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n"
-      "from jax.ad_checkpoint import checkpoint_name\n"
-      "from jax.sharding import Mesh, NamedSharding, PartitionSpec\n\n"
-      "jax.config.update(\"jax_enable_x64\", True)  # integers are as wide as the model's\n\n"
-      "DEVICES = ",
-      plan.num_devices, "\nMESH = ", PythonTuple(program.mesh.sizes), "\nMESH_NAMES = (",
-      absl::StrJoin(digits, ", "), digits.size() == 1 ? ",)" : ")",
-      "\nMICRO_BATCHES = ", program.micro_batches, "\nRECOMPUTES = ", names_kept ? "True" : "False",
-      "  # what is not named by keep\nOPTIMIZER = \"", OptimizerName(plan.update.optimizer),
-      "\"\nFLOAT = jnp.float32\nTOLERANCE, FLOAT64_TOLERANCE = 1e-5, 1e-10\nWEIGHTS_FILE = ",
-      PythonString(weights_name), "\nR, P = \"R\", \"P\"\n", absl::StrJoin(shards, ", "), " = ",
-      absl::StrJoin(dims, ", "), "\n");
+  absl::StrAppend(&head, kImports, "DEVICES = ", plan.num_devices,
+                  "\nMESH = ", PythonTuple(program.mesh.sizes), "\nMESH_NAMES = (",
+                  absl::StrJoin(digits, ", "), digits.size() == 1 ? ",)" : ")",
+                  "\nMICRO_BATCHES = ", program.micro_batches, "\n");
+  absl::StrAppend(&head, "RECOMPUTES = ", names_kept ? "True" : "False",
+                  "  # what is not named by keep\nOPTIMIZER = \"",
+                  OptimizerName(plan.update.optimizer), "\"\n");
+  absl::StrAppend(&head, "FLOAT = jnp.float32\nTOLERANCE, FLOAT64_TOLERANCE = 1e-5, 1e-10\n",
+                  "WEIGHTS_FILE = ", PythonString(weights_name), "\nR, P = \"R\", \"P\"\n",
+                  absl::StrJoin(shards, ", "), " = ", absl::StrJoin(dims, ", "), "\n");
+  return head;
 }
 
 }  // namespace
@@ -129,8 +148,9 @@ absl::StatusOr<FrameworkExport> JaxFileOf(const Plan& plan, const std::string& f
   file.notes = JaxNotes(plan, program);
   file.python = absl::StrCat(
       JaxHead(plan, program, style.names_kept, file_name, weights_name, file.notes),
-      operators.UsedFunctions(), "\n\n", WithoutHead(kJaxRuntime), "\n\n",
-      TablesText(plan, program, style, inputs, weights), "\n\nclass Model(Part):\n", part.forward,
+      operators.UsedFunctions(), "\n\n", WithoutHead(kLeafValues), "\n\n", WithoutHead(kJaxRuntime),
+      "\n\n", TablesText(plan, program, style, inputs, weights), "\n\nclass Model(Part):\n",
+      part.forward,
       "\n\nclass Reference(Part):\n"
       "    \"\"\"The model as it was before the plan, on one device.\"\"\"\n\n",
       reference, "\n\nif __name__ == \"__main__\":\n    main()\n");

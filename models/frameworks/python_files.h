@@ -4,6 +4,7 @@
 
 namespace isomer {
 
+extern const char kLeafValues[];      // leaf_values.py
 extern const char kTorchOperators[];  // torch_operators.py
 extern const char kTorchRuntime[];    // torch_runtime.py
 extern const char kJaxOperators[];    // jax_operators.py

@@ -60,12 +60,12 @@ class PytorchWriter {
     FrameworkExport file;
     if (!weights.offsets.empty()) file.weights = weights.contents;
     file.notes = program_.notes;
-    file.python =
-        absl::StrCat(Head(), operators_.UsedFunctions(), "\n\n", WithoutHead(kTorchRuntime), "\n\n",
-                     TablesText(plan_, program_, style_, inputs_, weights),
-                     program_.stages > 1 ? BordersText() : "", "\n\n", parts, "\n\n", kReference,
-                     reference, "\n\n", "PARTS = [", absl::StrJoin(part_names_, ", "), "]\n\n",
-                     "if __name__ == \"__main__\":\n    main()\n");
+    file.python = absl::StrCat(
+        Head(), operators_.UsedFunctions(), "\n\n", WithoutHead(kLeafValues), "\n\n",
+        WithoutHead(kTorchRuntime), "\n\n", TablesText(plan_, program_, style_, inputs_, weights),
+        program_.stages > 1 ? BordersText() : "", "\n\n", parts, "\n\n", kReference, reference,
+        "\n\n", "PARTS = [", absl::StrJoin(part_names_, ", "), "]\n\n",
+        "if __name__ == \"__main__\":\n    main()\n");
     return file;
   }
 

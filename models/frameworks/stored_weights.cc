@@ -48,6 +48,23 @@ bool HasCopies(const MeshPlacements& placements, const Mesh& mesh) {
   return false;
 }
 
+// Whether the gradient of something made of weights (transposed, joined) is summed over devices
+// where it is read, and so with each micro-batch, where the plan sums once.
+bool SumsOfRearranged(const PlacedProgram& program) {
+  if (program.micro_batches == 1) return false;
+  for (const auto& [id, call] : program.calls) {
+    for (const OperandNeed& need : call.operands) {
+      const auto from = program.calls.find(need.root.node);
+      if (from == program.calls.end() || from->second.of_inputs_alone) continue;
+      if (program.MomentDimOf(need.root) == kSameInAll &&
+          need.gradients != AddedUp(need.placements)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void StoreWeightsInParts(const Plan& plan, PlacedProgram* program) {
@@ -82,6 +99,11 @@ void StoreWeightsInParts(const Plan& plan, PlacedProgram* program) {
   if (kept_whole > 0) {
     program->notes.push_back(absl::StrCat(
         "weights whose dims do not divide by their copies are kept whole (", kept_whole, ")"));
+  }
+  if (SumsOfRearranged(*program)) {
+    program->notes.push_back(
+        "gradients of weights that are rearranged before use are summed over devices for each "
+        "micro-batch");
   }
 }
 

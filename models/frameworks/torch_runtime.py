@@ -1,21 +1,6 @@
 # What every export to PyTorch has in it, behind its tables and before its model.
 
 
-class InFile(NamedTuple):
-    """A leaf's values: where they lie in a file (None: the one beside this)."""
-
-    path: str | None
-    offset: int
-    dtype: str
-
-
-class Drawn(NamedTuple):
-    """A leaf's values: random numbers, those that isomer-run --seed=1 starts with, or ones."""
-
-    stream: int
-    deviation: float | None  # None: ones
-
-
 class Leaf(NamedTuple):
     shape: tuple
     placements: list  # as it is stored
@@ -36,35 +21,15 @@ def float_type(dtype):
     return FLOAT if dtype == torch.float32 else dtype
 
 
-def drawn(values, shape):
-    if values.deviation is None:
-        return np.ones(shape, np.float32)
-
-    def mixed(x):  # Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014
-        x = x + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-    def uniform(first):
-        n = np.arange(first, 2 * math.prod(shape), 2, dtype=np.uint64)
-        bits = mixed(np.uint64(values.stream) + n * np.uint64(0x9E3779B97F4A7C15))
-        return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-
-    normal = np.sqrt(-2 * np.log(uniform(0))) * np.cos(2 * math.pi * uniform(1))
-    return (values.deviation * normal).astype(np.float32).reshape(shape)
-
-
 def initial(name):
     """The first value of a leaf, all of it; of one in a file, what is used is read."""
     leaf = LEAVES[name]
     if isinstance(leaf.values, Drawn):
         return torch.from_numpy(drawn(leaf.values, leaf.shape)).to(float_type(leaf.dtype))
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), WEIGHTS_FILE)
     count = math.prod(leaf.shape)
     file_type = getattr(torch, leaf.values.dtype)
     x = torch.from_file(
-        leaf.values.path or beside,
+        path_of(leaf.values),
         size=(leaf.values.offset + count * file_type.itemsize),
         dtype=torch.uint8,
     )[leaf.values.offset :]
