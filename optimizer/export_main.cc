@@ -148,10 +148,10 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   }
   ISOMER_RETURN_IF_ERROR(file.status());
   ISOMER_RETURN_IF_ERROR(WriteExport(*file, out, weights));
-  std::printf("%s: %s of %s for %lld devices%s%s\n", out.c_str(), to.c_str(), path.c_str(),
-              static_cast<long long>(plan.num_devices),
-              file->weights.empty() ? "" : ", weights in ",
-              file->weights.empty() ? "" : weights.c_str());
+  std::printf(
+      "%s: %s of %s for %lld %s%s%s\n", out.c_str(), to.c_str(), path.c_str(),
+      static_cast<long long>(plan.num_devices), plan.num_devices == 1 ? "device" : "devices",
+      file->weights.empty() ? "" : ", weights in ", file->weights.empty() ? "" : weights.c_str());
   for (const std::string& note : file->notes) std::printf("note: %s\n", note.c_str());
   return kExitDone;
 }

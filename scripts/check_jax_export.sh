@@ -51,5 +51,6 @@ check sums_in_parts "zoo:mlp?layers=3&inputs=512&hidden=512&classes=512&batch=4"
 check look_ups "zoo:dlrm?tables=8&rows=64&features=16&look_ups=1&bag=4&dense=8&bottom_hidden=16&top_hidden=16&batch=32"
 check mixture "zoo:mixtral?layers=2&hidden=64&heads=4&key_heads=2&intermediate=128&experts=4&vocabulary=64&seq=16&batch=8" \
   --plan=grid --expert=4
+check all_operators tests/integration/all_operators.txt --loss=none:loss
 echo "$((plans - bad)) of $plans plans are equal in JAX"
 [ "$bad" -eq 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Eleven plans that differ, as PyTorch: each runs under gloo on four processes, gives the outputs and
+# Twelve plans that differ, as PyTorch: each runs under gloo on four processes, gives the outputs and
 # gradients of the unoptimised model within 1e-5, and isomer-run, which shares no code with PyTorch,
 # finds its own in them.
 #
@@ -49,5 +49,6 @@ check dropout "zoo:alexnet?width=4&hidden=16&side=63&classes=8&dropout=1&batch=8
 check sums_in_parts "zoo:mlp?layers=3&inputs=512&hidden=512&classes=512&batch=4"
 check mixture "zoo:mixtral?layers=2&hidden=64&heads=4&key_heads=2&intermediate=128&experts=4&vocabulary=64&seq=16&batch=4" \
   --plan=grid --expert=4
+check all_operators tests/integration/all_operators.txt --loss=none:loss
 echo "$((plans - bad)) of $plans plans are equal in PyTorch"
 [ "$bad" -eq 0 ]

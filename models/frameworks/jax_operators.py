@@ -481,9 +481,13 @@ def scatter_elements(x, indices, updates, axis, reduction):
     axis = axis % x.ndim
     if reduction < 2:
         places = list(jnp.meshgrid(*(jnp.arange(n) for n in indices.shape), indexing="ij"))
-        places[axis] = indices
-        at = x.at[tuple(places)]
-        return at.add(updates) if reduction else at.set(updates)
+        number, places[axis] = places[axis] + 1, indices
+        if reduction:
+            return x.at[tuple(places)].add(updates)
+        # Of equal indices the last wins, which JAX does not promise.
+        last = jnp.zeros(x.shape, number.dtype).at[tuple(places)].max(number)
+        values = jnp.take_along_axis(updates, jnp.maximum(last - 1, 0), axis)
+        return jnp.where(last > 0, values, x)
     # What each element of x meets: JAX has no gradients of the other scatters.
     x, indices, updates = (jnp.moveaxis(t, axis, -1) for t in (x, indices, updates))
     hits = indices[..., None, :] == jnp.arange(x.shape[-1])[:, None]

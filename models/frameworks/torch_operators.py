@@ -451,9 +451,15 @@ def gather_sum(x, indices, weights, first=None):
 
 def scatter_elements(x, indices, updates, axis, reduction):
     names = [None, "sum", "prod", "amax", "amin"]
-    if reduction == 0:
-        return torch.scatter(x, axis, indices.long(), updates)
-    return torch.scatter_reduce(x, axis, indices.long(), updates, names[reduction])
+    indices = indices.long()
+    if reduction > 0:
+        return torch.scatter_reduce(x, axis, indices, updates, names[reduction])
+    # Of equal indices the last wins, which torch.scatter promises neither of values nor of gradients.
+    number = torch.arange(1, 1 + indices.shape[axis], device=x.device)
+    number = number.reshape([-1] + [1] * (x.dim() - 1 - axis % x.dim())).expand_as(indices)
+    last = torch.zeros(x.shape, dtype=torch.long, device=x.device)
+    last = last.scatter_reduce(axis, indices, number, "amax")
+    return torch.where(last > 0, updates.gather(axis, (last - 1).clamp(min=0)), x)
 
 
 def one_hot(indices, depth, axis):

@@ -12,6 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/examples.h"
+#include "pcg/ir/graph.h"
+#include "pcg/ir/operator_traits.h"
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
 
@@ -99,6 +102,63 @@ TEST_F(FrameworkExport, JaxHasAPlacementForEachWeightInputAndOutput) {
   EXPECT_THAT(LineWith(text, "RECOMPUTES"), HasSubstr("False"));
   EXPECT_TRUE(ReadFile(ScratchFile("bert_jax.safetensors")).ok());
   ExpectPython(out);
+}
+
+// One model of all operators: the examples of the catalogue, their operands as weights, their
+// results compared with other weights in one loss, so that everything has a gradient.
+std::string ModelOfAllOperators() {
+  Graph graph;
+  TensorRef loss;
+  const auto add = [&](const Operator& op, std::vector<TensorRef> inputs) {
+    return *graph.AddOp(op, std::move(inputs));
+  };
+  for (const ExampleCall& example : Examples()) {
+    const OperatorTraits& traits = TraitsOf(example.op.kind());
+    std::vector<TensorRef> operands;
+    for (size_t o = 0; o < example.operands.size(); ++o) {
+      const TensorType& type = example.operands[o];
+      const std::string name = absl::StrCat(example.name, ".", o);
+      const bool is_float = type.dtype == DataType::kFloat32;
+      operands.push_back(is_float ? graph.AddWeight(name, type) : graph.AddInput(name, type));
+      if (is_float && traits.takes_positive_numbers) {
+        operands.back() = add(Operator(OpKind::kExp), {operands.back()});
+      }
+    }
+    const NodeId call = *graph.Add(example.op, operands, example.name);
+    for (int t = 0; t < static_cast<int>(graph.node(call).outputs.size()); ++t) {
+      const TensorRef result = {call, t};
+      const TensorType& type = graph.type(result);
+      if (type.dtype != DataType::kFloat32) {
+        graph.AddOutput(absl::StrCat(example.name, "_", t), result);
+        continue;
+      }
+      const TensorRef other = graph.AddWeight(absl::StrCat(example.name, ".result", t), type);
+      const TensorRef off = add(Operator(OpKind::kMeanSquaredError), {result, other});
+      loss = loss.node.value < 0 ? off : add(Operator(OpKind::kAdd), {loss, off});
+    }
+  }
+  graph.AddOutput("loss", loss);
+  return graph.ToString();
+}
+
+// The scripts that run exports read it from a file.
+TEST_F(FrameworkExport, AModelOfAllOperators) {
+  const std::string model = SourceFile("tests/integration/all_operators.txt");
+  if (const char* record = std::getenv("ISOMER_RECORD_OPERATORS"); record != nullptr) {
+    ASSERT_TRUE(WriteFileAtomically(record, ModelOfAllOperators()).ok());
+  }
+  EXPECT_TRUE(ReadFile(model).value() == ModelOfAllOperators())
+      << "not what the examples are: run this test with ISOMER_RECORD_OPERATORS=" << model;
+  const ProgramResult made =
+      RunBinary("isomer-optimize", {model, "--loss=none:loss", "--machine=dgx_h100", "--nodes=1",
+                                    "--devices_per_node=1", "--cache=false", "--out=" + plan_});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  for (const std::string to : {"pytorch", "jax"}) {
+    const std::string out = ScratchFile(to + ".py");
+    const ProgramResult exported = Export(to, out);
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    ExpectPython(out);
+  }
 }
 
 // Where weights lie between steps and when gradients are summed is what tells the stages apart.
