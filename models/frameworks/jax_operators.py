@@ -479,24 +479,26 @@ def gather_sum(x, indices, weights, first=None):
 
 def scatter_elements(x, indices, updates, axis, reduction):
     axis = axis % x.ndim
-    if reduction < 2:
-        places = list(jnp.meshgrid(*(jnp.arange(n) for n in indices.shape), indexing="ij"))
-        number, places[axis] = places[axis] + 1, indices
-        if reduction:
-            return x.at[tuple(places)].add(updates)
-        # Of equal indices the last wins, which JAX does not promise.
-        last = jnp.zeros(x.shape, number.dtype).at[tuple(places)].max(number)
-        values = jnp.take_along_axis(updates, jnp.maximum(last - 1, 0), axis)
-        return jnp.where(last > 0, values, x)
-    # What each element of x meets: JAX has no gradients of the other scatters.
-    x, indices, updates = (jnp.moveaxis(t, axis, -1) for t in (x, indices, updates))
-    hits = indices[..., None, :] == jnp.arange(x.shape[-1])[:, None]
+    places = list(jnp.meshgrid(*(jnp.arange(n) for n in indices.shape), indexing="ij"))
+    number, places[axis] = places[axis] + 1, indices
+    if reduction == 0:
+        # Of equal indices the last wins, which JAX does not promise: the others are dropped.
+        last = jnp.zeros(x.shape, number.dtype).at[tuple(places)].max(number)[tuple(places)]
+        places[axis] = jnp.where(last == number, indices, x.shape[axis])
+        return x.at[tuple(places)].set(updates, mode="drop")
+    if reduction == 1:
+        return x.at[tuple(places)].add(updates)
+    # What each element meets: JAX has no gradients of the other scatters.
+    sizes = [n if d == axis else indices.shape[d] for d, n in enumerate(x.shape)]
+    y = jnp.moveaxis(jax.lax.slice(x, [0] * x.ndim, sizes), axis, -1)
+    indices, updates = (jnp.moveaxis(t, axis, -1)[..., None, :] for t in (indices, updates))
+    hits = indices == jnp.arange(y.shape[-1])[:, None]
     if reduction == 2:
-        y = x * jnp.where(hits, updates[..., None, :], 1).prod(-1)
+        y = y * jnp.where(hits, updates, 1).prod(-1)
     else:
-        met = jnp.where(hits, updates[..., None, :], x[..., None])
-        y = jnp.maximum(x, met.max(-1)) if reduction == 3 else jnp.minimum(x, met.min(-1))
-    return jnp.moveaxis(y, -1, axis)
+        met = jnp.where(hits, updates, y[..., None])
+        y = jnp.maximum(y, met.max(-1)) if reduction == 3 else jnp.minimum(y, met.min(-1))
+    return jax.lax.dynamic_update_slice(x, jnp.moveaxis(y, -1, axis), [0] * x.ndim)
 
 
 def one_hot(indices, depth, axis):

@@ -454,12 +454,15 @@ def scatter_elements(x, indices, updates, axis, reduction):
     indices = indices.long()
     if reduction > 0:
         return torch.scatter_reduce(x, axis, indices, updates, names[reduction])
-    # Of equal indices the last wins, which torch.scatter promises neither of values nor of gradients.
+    # Of equal indices the last wins, which torch.scatter promises neither of values nor of gradients:
+    # the others go to one behind the last, which is cut off.
+    axis, size = axis % x.dim(), x.shape[axis]
     number = torch.arange(1, 1 + indices.shape[axis], device=x.device)
-    number = number.reshape([-1] + [1] * (x.dim() - 1 - axis % x.dim())).expand_as(indices)
+    number = number.reshape([-1] + [1] * (x.dim() - 1 - axis)).expand_as(indices)
     last = torch.zeros(x.shape, dtype=torch.long, device=x.device)
-    last = last.scatter_reduce(axis, indices, number, "amax")
-    return torch.where(last > 0, updates.gather(axis, (last - 1).clamp(min=0)), x)
+    last = last.scatter_reduce(axis, indices, number, "amax").gather(axis, indices)
+    y = torch.cat([x, x.narrow(axis, 0, 1)], axis)
+    return y.scatter(axis, torch.where(last == number, indices, size), updates).narrow(axis, 0, size)
 
 
 def one_hot(indices, depth, axis):
