@@ -66,7 +66,7 @@ draw() {
   pick float32 float32 bfloat16 float16 && precision=$picked
   options+=("--precision=$precision" "--mode=$mode")
   if [[ $mode == training ]]; then
-    pick sgd momentum adam && options+=("--optimizer=$picked")
+    pick sgd momentum adam lion adagrad && options+=("--optimizer=$picked")
     pick auto auto all_reduce sharded sharded_gradients sharded_weights owner && options+=("--update=$picked")
     [[ $precision != float32 ]] && pick float32 "$precision" && options+=("--gradient_precision=$picked")
     pick -1 -1 0 1000 && options+=("--bucket_bytes=$picked")

@@ -72,7 +72,7 @@ TEST_F(FrameworkExport, PyTorchHasNoLion) {
   MakePlan("zoo:mlp?layers=2&inputs=8&hidden=8&classes=4&batch=8", {"--optimizer=lion"});
   const std::string out = ScratchFile("lion_plan.py");
   const ProgramResult exported = Export("pytorch", out);
-  EXPECT_EQ(exported.exit_code, 2);
+  EXPECT_EQ(exported.exit_code, 1);
   EXPECT_THAT(exported.err, HasSubstr("the optimizer lion: torch.optim has none"));
   EXPECT_FALSE(ReadFile(out).ok());
 }

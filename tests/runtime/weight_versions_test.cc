@@ -21,8 +21,9 @@ namespace {
 constexpr int32_t kStepsBetweenFlushes = 4;
 constexpr int kSteps = 8;
 // Adam's steps are as long as it, whatever the gradient.
-double LearningRate(OptimizerKind optimizer) {
-  return optimizer == OptimizerKind::kAdam ? 0.02 : 0.5;
+// Of the step `step`, from 0: no two are alike.
+double RateOf(OptimizerKind optimizer, int step) {
+  return (optimizer == OptimizerKind::kAdam ? 0.02 : 0.5) / (1 + 0.1 * step);
 }
 
 // The formulas of pcg/ir/weight_update.h, in double.
@@ -50,7 +51,7 @@ class DelayedTraining {
       const Array<double>& gradient = step->gradients.at(name);
       for (int64_t i = 0; i < weight.size(); ++i) {
         weight.data[i] -=
-            LearningRate(optimizer_) *
+            RateOf(optimizer_, number_ - 1) *
             Direction(gradient.data[i], &first_.at(name).data[i], &second_.at(name).data[i]);
       }
     }
@@ -95,10 +96,12 @@ TEST_P(WeightVersions, TrainAsTheFormulaSays) {
   DelayedTraining expected(graphs.model, *weights, optimizer);
   for (int first = 0; first < kSteps; first += kStepsBetweenFlushes) {
     std::vector<HostValues> inputs;
+    std::vector<double> rates;
     for (int i = 0; i < kStepsBetweenFlushes; ++i) {
       inputs.push_back(RandomInputs(graphs.model.graph, 10 + first + i));
+      rates.push_back(RateOf(optimizer, first + i));
     }
-    ASSERT_EQ((*job)->TrainSteps(inputs, LearningRate(optimizer)), absl::OkStatus());
+    ASSERT_EQ((*job)->TrainSteps(inputs, rates), absl::OkStatus());
     for (int i = 0; i < kStepsBetweenFlushes; ++i) {
       const auto loss = (*job)->Output("loss", i);
       ASSERT_TRUE(loss.ok()) << loss.status();
