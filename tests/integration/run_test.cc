@@ -6,6 +6,7 @@
 #include <map>
 #include <regex>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -273,6 +274,62 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlag{"NoData", {"--data=nowhere.csv"}, "nowhere.csv"},
         BadFlag{"TooFewRows", {"--test_split=tail:1797"}, "fewer than one batch"}),
     [](const auto& info) { return info.param.name; });
+
+// Settings, a schedule and clipping on one device, and on 2 and 4 by several plans.
+TEST(TrainingFlags, GiveTheSameLossesByEveryPlan) {
+  const std::string model = SourceFile("models/data/bert_tiny.onnx");
+  const std::string json = ScratchFile("run.json");
+  std::vector<double> losses, norms;
+  const auto expect_same = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--steps=4", "--weight_decay=0.1", "--learning_rate=0.01",
+                                       "--schedule=cosine", "--warmup_steps=1", "--clip_norm=0.3",
+                                       "--gradient_norm", "--json=" + json});
+    const ProgramResult result = RunBinary("isomer-run", arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const std::string summary = *ReadFile(json);
+    const std::vector<double> found = Numbers(summary, "loss");
+    const std::vector<double> found_norms = Numbers(summary, "gradient_norm");
+    if (losses.empty()) losses = found, norms = found_norms;
+    ASSERT_EQ(found.size(), 4);
+    ASSERT_EQ(found_norms.size(), 4);
+    for (size_t step = 0; step < losses.size(); ++step) {
+      EXPECT_NEAR(found[step], losses[step], 1e-5) << arguments[0] << " " << step;
+      EXPECT_NEAR(found_norms[step], norms[step], 1e-5) << arguments[0] << " " << step;
+    }
+  };
+  expect_same({model, "--optimizer=adam"});
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--devices_per_node=2", "--plan=data_parallel", "--update=sharded"},
+           {"--devices_per_node=4", "--plan=data_parallel", "--update=owner"},
+           {"--devices_per_node=4", "--plan=zero3"},
+           {"--devices_per_node=4", "--plan=grid", "--pipeline=2"}}) {
+    const std::string plan = ScratchFile("net.plan");
+    std::vector<std::string> optimize = {model,          "--optimizer=adam", "--machine=dgx_h100",
+                                         "--nodes=1",    "--cache=false",    "--quiet",
+                                         "--out=" + plan};
+    optimize.insert(optimize.end(), flags.begin(), flags.end());
+    const ProgramResult made = RunBinary("isomer-optimize", optimize);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    expect_same({plan});
+  }
+}
+
+// Plans that update as soon as gradients are known may be told to wait.
+TEST(TrainingFlags, ClipWhereUpdatesAreToldToWait) {
+  const std::string plan = ScratchFile("net.plan");
+  const ProgramResult made = RunBinary(
+      "isomer-optimize",
+      {SourceFile("models/data/bert_tiny.onnx"), "--optimizer=adam", "--machine=dgx_h100",
+       "--nodes=1", "--devices_per_node=4", "--plan=grid", "--recompute=full", "--update=sharded",
+       "--bucket_bytes=1000", "--cache=false", "--quiet", "--out=" + plan});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const ProgramResult refused = RunBinary("isomer-run", {plan, "--steps=1", "--clip_norm=1"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(absl::StrContains(refused.err, "with --late_updates they wait")) << refused.err;
+  const ProgramResult clipped =
+      RunBinary("isomer-run", {plan, "--steps=1", "--clip_norm=1", "--late_updates"});
+  EXPECT_EQ(clipped.exit_code, 0) << clipped.err;
+}
 
 }  // namespace
 }  // namespace isomer
