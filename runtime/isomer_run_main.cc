@@ -412,13 +412,16 @@ absl::StatusOr<int> ListKernels(const std::string& spec) {
 }
 
 StepOptions StepOptionsFromFlags(const LearningRate& rate, bool speaks) {
-  return {.steps = absl::GetFlag(FLAGS_steps),
-          .epochs = absl::GetFlag(FLAGS_epochs),
-          .learning_rate = rate,
-          .check = absl::GetFlag(FLAGS_check),
-          .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
-          .log_every = absl::GetFlag(FLAGS_log_every),
-          .speaks = speaks};
+  return {
+      .steps = absl::GetFlag(FLAGS_steps),
+      .epochs = absl::GetFlag(FLAGS_epochs),
+      .learning_rate = rate,
+      // A fifth of all rows may be more than some steps are worth: who names what tests gets it.
+      .tests_at_end = WasGiven("test_split") || WasGiven("eval_data"),
+      .check = absl::GetFlag(FLAGS_check),
+      .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
+      .log_every = absl::GetFlag(FLAGS_log_every),
+      .speaks = speaks};
 }
 
 // How much of the process lies in memory now.
