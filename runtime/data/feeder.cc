@@ -213,7 +213,9 @@ std::vector<std::string> Feeder::files() const {
   std::set<std::string> files;
   for (const auto* data : {&data_->train, &data_->eval}) {
     if (!data->has_value()) continue;
-    for (const BoundInput& bound : (*data)->inputs) files.insert(bound.records->file().path());
+    for (const BoundInput& bound : (*data)->inputs) {
+      for (const std::string& path : bound.records->paths()) files.insert(path);
+    }
   }
   return {files.begin(), files.end()};
 }

@@ -101,14 +101,9 @@ class Binder {
     return {"", text};
   }
 
-  absl::Status Feed(const ModelInput& input, std::shared_ptr<const Records> records) {
-    const std::string path = records->file().path();
-    const bool is_new = fed_.emplace(input.name, std::move(records)).second;
-    if (!is_new) {
-      return Refused(path, ": input '", input.name, "' is fed by ",
-                     fed_.at(input.name)->file().path(), " already");
-    }
-    return absl::OkStatus();
+  // What feeds an input already comes before.
+  void Feed(const ModelInput& input, std::shared_ptr<const Records> records) {
+    fed_[input.name].push_back(std::move(records));
   }
 
   // The one input that is no label.
@@ -143,7 +138,7 @@ class Binder {
     }
     if (data->table != nullptr) return AddTable(*data, *input, !file.input.empty());
     if (data->has_names) return AddNamed(*data, input);
-    ISOMER_RETURN_IF_ERROR(Feed(*input, data->arrays[0].records));
+    Feed(*input, data->arrays[0].records);
     return file.input.empty() ? AddIdxLabels(file.path) : absl::OkStatus();
   }
 
@@ -160,12 +155,12 @@ class Binder {
       ISOMER_ASSIGN_OR_RETURN(const int64_t column, data.table->LabelColumn(options_.label_column));
       used_label_column_ = true;
       columns.erase(columns.begin() + column);
-      ISOMER_RETURN_IF_ERROR(
-          Feed(*label, std::make_shared<CsvRecords>(data.table, std::vector<int64_t>{column},
-                                                    /*is_scalar=*/true)));
+      Feed(*label, std::make_shared<CsvRecords>(data.table, std::vector<int64_t>{column},
+                                                /*is_scalar=*/true));
     }
-    return Feed(input, std::make_shared<CsvRecords>(data.table, std::move(columns),
-                                                    /*is_scalar=*/false));
+    Feed(input, std::make_shared<CsvRecords>(data.table, std::move(columns),
+                                             /*is_scalar=*/false));
+    return absl::OkStatus();
   }
 
   // `input`: null for those of the arrays' names.
@@ -179,7 +174,8 @@ class Binder {
         return Refused(data.path, ": it has ", data.arrays.size(), " arrays, and none is named '",
                        input->name, "'");
       }
-      return Feed(*input, one->records);
+      Feed(*input, one->records);
+      return absl::OkStatus();
     }
     for (const NamedRecords& array : data.arrays) {
       const ModelInput* const named = Find(array.name);
@@ -187,7 +183,7 @@ class Binder {
         return Refused(data.path, ": array '", absl::CHexEscape(array.name),
                        "' has the name of no input; there are ", AllNames());
       }
-      ISOMER_RETURN_IF_ERROR(Feed(*named, array.records));
+      Feed(*named, array.records);
     }
     return absl::OkStatus();
   }
@@ -195,12 +191,11 @@ class Binder {
   absl::Status AddIdxLabels(const std::string& images) {
     const std::optional<std::string> path = IdxLabelsOf(images);
     const ModelInput* const label = OnlyLabel();
-    if (!path.has_value() || label == nullptr || fed_.contains(label->name)) {
-      return absl::OkStatus();
-    }
+    if (!path.has_value() || label == nullptr) return absl::OkStatus();
     ISOMER_ASSIGN_OR_RETURN(const OpenedData data, OpenData(*path, std::nullopt));
     if (data.arrays.size() != 1) return Refused(*path, ": it is no IDX file of labels");
-    return Feed(*label, data.arrays[0].records);
+    Feed(*label, data.arrays[0].records);
+    return absl::OkStatus();
   }
 
   std::string AllNames() const {
@@ -255,35 +250,47 @@ class Binder {
                    " takes ", ShapeText(wanted), " a row", where);
   }
 
-  // The next tokens, if that is what the labels are.
-  absl::Status AddNextTokens() {
+  // Whether the labels are the next tokens; then they have the same parts.
+  absl::Status FindNextTokens() {
     if (features_.size() != 1 || labels_.size() != 1 || fed_.contains(labels_[0]->name) ||
         !fed_.contains(features_[0]->name)) {
       return absl::OkStatus();
     }
     const ModelInput &features = *features_[0], &label = *labels_[0];
     ISOMER_ASSIGN_OR_RETURN(const int64_t per_row, PerRow(features));
-    const BinaryRecords* const stream = StreamFor(features, fed_.at(features.name).get(), per_row);
-    if (stream == nullptr || !IsInteger(label.type.dtype) ||
-        label.type.NumElements() != features.type.NumElements()) {
+    if (!IsInteger(label.type.dtype) || label.type.NumElements() != features.type.NumElements() ||
+        StreamFor(features, fed_.at(features.name)[0].get(), per_row) == nullptr) {
       return absl::OkStatus();
     }
-    const int64_t rows = (stream->rows() - 1) / per_row;
-    if (rows < batch_) {
-      return Refused(stream->file().path(), ": ", stream->rows(), " tokens make ", rows,
-                     " sequences of ", per_row,
-                     " and the token after each, fewer than one batch of ", batch_);
-    }
-    auto next = stream->Cut(per_row, /*shift=*/1, rows);
     next_tokens_ = &label;
-    fed_[features.name] = stream->Cut(per_row, /*shift=*/0, rows);
-    fed_[label.name] = std::move(next);
+    fed_[label.name] = fed_.at(features.name);
     return absl::OkStatus();
+  }
+
+  // The rows of a file for an input, a stream cut into sequences.
+  absl::StatusOr<std::shared_ptr<const Records>> RowsFor(
+      const ModelInput& input, int64_t per_row, std::shared_ptr<const Records> records) const {
+    const std::string& path = records->file().path();
+    if (const BinaryRecords* const stream = StreamFor(input, records.get(), per_row)) {
+      const bool has_next = next_tokens_ != nullptr;
+      const int64_t rows = (stream->rows() - (has_next ? 1 : 0)) / per_row;
+      if (rows == 0) {
+        return Refused(path, ": ", stream->rows(), " tokens make no sequence of ", per_row,
+                       has_next ? " and the token after it" : "");
+      }
+      records = stream->Cut(per_row, /*shift=*/&input == next_tokens_ ? 1 : 0, rows);
+    }
+    if (records->number_kind() == NumberKind::kFloat && input.range.is_integer) {
+      return Refused(path, ": it has ", records->ToString(), "; ", InputText(input),
+                     " takes integers");
+    }
+    ISOMER_RETURN_IF_ERROR(CheckShape(input, *records, per_row));
+    return records;
   }
 
   absl::StatusOr<BoundData> Fit() {
     batch_ = BatchInput().type.Sizes()[0];
-    ISOMER_RETURN_IF_ERROR(AddNextTokens());
+    ISOMER_RETURN_IF_ERROR(FindNextTokens());
     BoundData data = {.batch = batch_};
     for (const ModelInput& input : inputs_) {
       const auto found = fed_.find(input.name);
@@ -294,29 +301,23 @@ class Binder {
                              "makes a plan with them"
                            : "");
       }
-      std::shared_ptr<const Records> records = found->second;
-      const std::string& path = records->file().path();
       ISOMER_ASSIGN_OR_RETURN(const int64_t per_row, PerRow(input));
-      if (const BinaryRecords* const stream = StreamFor(input, records.get(), per_row)) {
-        const int64_t rows = stream->rows() / per_row;
-        if (rows == 0) {
-          return Refused(path, ": ", stream->rows(), " tokens make no sequence of ", per_row);
-        }
-        records = stream->Cut(per_row, /*shift=*/0, rows);
+      std::vector<std::shared_ptr<const Records>> parts;
+      for (const std::shared_ptr<const Records>& part : found->second) {
+        ISOMER_ASSIGN_OR_RETURN(parts.emplace_back(), RowsFor(input, per_row, part));
       }
-      if (records->number_kind() == NumberKind::kFloat && input.range.is_integer) {
-        return Refused(path, ": it has ", records->ToString(), "; ", InputText(input),
-                       " takes integers");
-      }
-      ISOMER_RETURN_IF_ERROR(CheckShape(input, *records, per_row));
+      const bool is_one = parts.size() == 1;
+      ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<const Records> records,
+                              JoinedRecords::Join(std::move(parts)));
       if (data.inputs.empty()) data.rows = records->rows();
       if (records->rows() != data.rows) {
-        return Refused(path, ": ", records->rows(), " rows for input '", input.name, "', and ",
-                       data.rows, " in ", data.inputs[0].records->file().path(), " for '",
-                       data.inputs[0].name(), "'");
+        return Refused(records->file().path(), ": ", records->rows(), " rows for input '",
+                       input.name, "', and ", data.rows, " in ",
+                       data.inputs[0].records->file().path(), " for '", data.inputs[0].name(), "'");
       }
-      data.inputs.push_back(
-          {.input = input, .records = std::move(records), .is_next_token = &input == next_tokens_});
+      data.inputs.push_back({.input = input,
+                             .records = std::move(records),
+                             .is_next_token = is_one && &input == next_tokens_});
     }
     return data;
   }
@@ -325,7 +326,7 @@ class Binder {
   const std::vector<ModelInput> inputs_;
   std::vector<const ModelInput*> features_, labels_;
   std::set<std::string> named_;
-  std::map<std::string, std::shared_ptr<const Records>> fed_;
+  std::map<std::string, std::vector<std::shared_ptr<const Records>>> fed_;
   const ModelInput* next_tokens_ = nullptr;  // the label that is
   int64_t batch_ = 1;
   bool used_raw_type_ = false, used_label_column_ = false;

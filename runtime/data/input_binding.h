@@ -36,7 +36,7 @@ struct BoundInput {
   ModelInput input;
   std::shared_ptr<const Records> records;
   double factor = 1;  // of its values
-  // The rows of the other input, one token on.
+  // The rows of the other input, of one file, one token on.
   bool is_next_token = false;
 
   std::string name() const { return input.name; }
@@ -63,6 +63,7 @@ struct OpenOptions {
 //   beside them.
 // - A stream of integers feeds an integer input [batch, sequence] with its sequences; if nothing
 //   feeds the model's one label of that size, these are the next tokens.
+// Of several files for one input the rows follow each other.
 // A row is an element of dim 0; shapes must be alike but for dims of 1, or the row flat.
 // Errors name the file, and the input and its dim: all that there is but the values.
 absl::StatusOr<BoundData> BindData(const Graph& graph, const std::vector<std::string>& files,

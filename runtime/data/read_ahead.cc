@@ -5,7 +5,9 @@
 
 namespace isomer {
 
-ReadAhead::ReadAhead(Make make, int64_t ahead) : make_(std::move(make)), ahead_(ahead) {}
+ReadAhead::ReadAhead(Make make, int64_t ahead) : make_(std::move(make)), ahead_(ahead) {
+  thread_ = std::thread([this] { Run(); });
+}
 
 ReadAhead::~ReadAhead() {
   {
@@ -13,7 +15,7 @@ ReadAhead::~ReadAhead() {
     ends_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
@@ -25,7 +27,6 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
     ++generation_;
     changed_.notify_all();
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.wait(lock, [this] { return !batches_.empty(); });
   absl::StatusOr<HostValues> batch = std::move(batches_.front());
   batches_.pop_front();

@@ -21,7 +21,8 @@ class ReadAhead {
  public:
   using Make = std::function<absl::StatusOr<HostValues>(int64_t step)>;
 
-  // At most `ahead` batches are kept. `make` is called in one thread at a time.
+  // At most `ahead` batches are kept. `make` is called in a thread that begins here, and so may run
+  // on all cores on which the caller may run now: a device that is pinned later keeps its core.
   ReadAhead(Make make, int64_t ahead);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
@@ -34,6 +35,7 @@ class ReadAhead {
   std::vector<double> waits_us() const;
 
  private:
+  static constexpr int64_t kNone = -1;
   void Run();
 
   const Make make_;
@@ -41,11 +43,11 @@ class ReadAhead {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<absl::StatusOr<HostValues>> batches_;
-  int64_t first_ = 0;       // the step of batches_[0]
+  int64_t first_ = kNone;   // the step of batches_[0]
   int64_t generation_ = 0;  // counts the jumps
   bool ends_ = false;
   std::vector<double> waits_us_;
-  std::thread thread_;  // since the first Take()
+  std::thread thread_;
 };
 
 }  // namespace isomer

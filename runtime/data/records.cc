@@ -114,4 +114,67 @@ std::string BinaryRecords::ToString() const {
                       row_shape().empty() ? "" : ShapeText(row_shape()));
 }
 
+absl::StatusOr<std::shared_ptr<const Records>> JoinedRecords::Join(
+    std::vector<std::shared_ptr<const Records>> parts) {
+  if (parts.size() == 1) return parts[0];
+  int64_t rows = 0;
+  for (const auto& part : parts) {
+    if (part->row_shape() != parts[0]->row_shape() ||
+        part->number_kind() != parts[0]->number_kind()) {
+      return part->file().Error(absl::StrCat("it has ", part->ToString(),
+                                             ", which cannot follow the ", parts[0]->ToString(),
+                                             " of ", parts[0]->file().path()));
+    }
+    rows += part->rows();
+  }
+  return std::shared_ptr<const Records>(new JoinedRecords(rows, std::move(parts)));
+}
+
+JoinedRecords::JoinedRecords(int64_t rows, std::vector<std::shared_ptr<const Records>> parts)
+    : Records(rows, parts[0]->row_shape(), parts[0]->number_kind()), parts_(std::move(parts)) {
+  int64_t first = 0;
+  for (const auto& part : parts_) {
+    first_rows_.push_back(first);
+    first += part->rows();
+  }
+}
+
+size_t JoinedRecords::PartOf(int64_t row) const {
+  return std::upper_bound(first_rows_.begin(), first_rows_.end(), row) - first_rows_.begin() - 1;
+}
+
+absl::Status JoinedRecords::Read(int64_t first, int64_t count, double* values) const {
+  for (size_t part = PartOf(first); count > 0; ++part) {
+    const int64_t begin = first - first_rows_[part];
+    const int64_t now = std::min(count, parts_[part]->rows() - begin);
+    ISOMER_RETURN_IF_ERROR(parts_[part]->Read(begin, now, values));
+    values += now * row_elements();
+    first += now;
+    count -= now;
+  }
+  return absl::OkStatus();
+}
+
+std::string JoinedRecords::Place(int64_t row, int64_t element) const {
+  const size_t part = PartOf(row);
+  return parts_[part]->Place(row - first_rows_[part], element);
+}
+
+std::vector<std::string> JoinedRecords::paths() const {
+  std::vector<std::string> paths;
+  for (const auto& part : parts_) paths.push_back(part->file().path());
+  return paths;
+}
+
+uint64_t JoinedRecords::fingerprint() const {
+  Digest digest;
+  for (const auto& part : parts_) digest.Add(part->fingerprint());
+  return digest.value();
+}
+
+std::string JoinedRecords::ToString() const {
+  return absl::StrCat(rows(), " rows in ", parts_.size(), " files, the first ",
+                      parts_[0]->ToString());
+}
+
 }  // namespace isomer

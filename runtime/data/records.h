@@ -32,7 +32,9 @@ class Records {
   virtual absl::Status Read(int64_t first, int64_t count, double* values) const = 0;
   // Where an element of a row stands: "x.npy: row 3, element 17".
   virtual std::string Place(int64_t row, int64_t element) const = 0;
+  // The first of the files.
   virtual const DataFile& file() const = 0;
+  virtual std::vector<std::string> paths() const { return {file().path()}; }
   // Of the file and of what of it the rows are.
   virtual uint64_t fingerprint() const = 0;
   // "10000 rows of uint8[28,28]".
@@ -90,6 +92,29 @@ class BinaryRecords : public Records {
   BinaryLayout layout_;
   int64_t first_of_stream_ = 0;  // elements before the first row, of what was cut
   bool is_cut_ = false;
+};
+
+// The rows of several files, those of one behind those of the other.
+class JoinedRecords : public Records {
+ public:
+  // Errors: rows of another shape, or text, integers and floats together. REQUIRES: one at least.
+  static absl::StatusOr<std::shared_ptr<const Records>> Join(
+      std::vector<std::shared_ptr<const Records>> parts);
+
+  absl::Status Read(int64_t first, int64_t count, double* values) const override;
+  std::string Place(int64_t row, int64_t element) const override;
+  const DataFile& file() const override { return parts_[0]->file(); }
+  std::vector<std::string> paths() const override;
+  uint64_t fingerprint() const override;
+  std::string ToString() const override;
+
+ private:
+  JoinedRecords(int64_t rows, std::vector<std::shared_ptr<const Records>> parts);
+  // The part that has a row.
+  size_t PartOf(int64_t row) const;
+
+  std::vector<std::shared_ptr<const Records>> parts_;
+  std::vector<int64_t> first_rows_;  // of each part
 };
 
 // An array of a file with the name that it has there; "" without.

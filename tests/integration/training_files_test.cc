@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "--test_split does not go with --eval_data"},
         BadData{"Token", "x.bin", std::string(4000, '\x10'), {}, "x.bin: token 0 is 4112", kGpt},
         BadData{
-            "FewTokens", "x.bin", "\1\2\3\4", {}, "x.bin: 2 tokens make 0 sequences of 8", kGpt},
+            "FewTokens", "x.bin", "\1\2\3\4", {}, "x.bin: 2 tokens make no sequence of 8", kGpt},
         BadData{"Shuffle", "", "", {"--noshuffle"}, "--shuffle needs --data"}),
     [](const auto& info) { return info.param.name; });
 

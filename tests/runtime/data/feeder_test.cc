@@ -207,6 +207,29 @@ TEST(Feeder, LabelsOfTokensAreTheNextTokens) {
   EXPECT_THAT(batch.at("labels").data, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
+TEST(Feeder, RowsOfSeveralFilesFollowEachOther) {
+  DataOptions options = Of({MadeFile("a.csv", RowsOfText(3)), MadeFile("b.csv", RowsOfText(5))});
+  options.shuffle = false;
+  const Feeder feeder = FeederOf(options);
+  EXPECT_EQ(feeder.batches_per_epoch(), 4);
+  EXPECT_EQ(feeder.files().size(), 2);
+  std::vector<int> rows;
+  for (int64_t step = 0; step < 4; ++step) {
+    for (int row : RowsIn(*feeder.Batch(step))) rows.push_back(row);
+  }
+  EXPECT_THAT(rows, ElementsAre(0, 1, 2, 0, 1, 2, 3, 4));
+  std::swap(options.files[0], options.files[1]);
+  EXPECT_NE(FeederOf(options).fingerprint(), feeder.fingerprint());
+  // Of tokens no sequence goes from one file to the next.
+  DataOptions tokens = Of({MadeFile("a.bin", BytesOf<uint16_t>({0, 1, 2, 3, 4, 5})),
+                           MadeFile("b.bin", BytesOf<uint16_t>({8, 7, 6, 5, 4}))});
+  tokens.scale = 0;
+  tokens.shuffle = false;
+  const HostValues batch = *FeederOf(tokens, TheLanguageModel()).Batch(0);
+  EXPECT_THAT(batch.at("input_ids").data, ElementsAre(0, 1, 2, 3, 8, 7, 6, 5));
+  EXPECT_THAT(batch.at("labels").data, ElementsAre(1, 2, 3, 4, 7, 6, 5, 4));
+}
+
 TEST(Feeder, EvalDataTests) {
   DataOptions options = Of({MadeFile("rows.csv", RowsOfText(11))});
   options.eval_files = {MadeFile("eval.csv", RowsOfText(3))};
@@ -334,9 +357,7 @@ INSTANTIATE_TEST_SUITE_P(
               options.scale = 0;
               return options;
             },
-            "t.bin: 6 tokens make 1 sequences of 4 and the token after each, fewer than one "
-            "batch of 2",
-            true},
+            "t.bin: 1 training rows are fewer than one batch of 2", true},
         Misfit{"TokenBeyondTheTable",
                [] {
                  DataOptions options = Of(

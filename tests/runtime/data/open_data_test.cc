@@ -114,6 +114,29 @@ TEST(OpenNpz, NamedArrays) {
   EXPECT_THAT(AllOf(*data.arrays[1].records), ElementsAre(3, 4));
 }
 
+// Archives above 4 GiB have 64-bit numbers in extra fields and in a record of their own.
+TEST(OpenNpz, WideNumbers) {
+  const std::string array = NpyBytes("|u1", "(2,)", "\3\4");
+  const uint64_t size = array.size();
+  const std::string local =
+      absl::StrCat("PK\3\4", BytesOf<uint16_t>({45, 0, 0, 0, 0}), BytesOf<uint32_t>({0, ~0u, ~0u}),
+                   BytesOf<uint16_t>({5, 20}), "x.npy", BytesOf<uint16_t>({1, 16}),
+                   BytesOf<uint64_t>({size, size}), array);
+  const std::string entry = absl::StrCat(
+      "PK\1\2", BytesOf<uint16_t>({45, 45, 0, 0, 0, 0}), BytesOf<uint32_t>({0, ~0u, ~0u}),
+      BytesOf<uint16_t>({5, 28, 0, 0, 0}), BytesOf<uint32_t>({0, ~0u}), "x.npy",
+      BytesOf<uint16_t>({1, 24}), BytesOf<uint64_t>({size, size, 0}));
+  const uint64_t directory = local.size(), end = directory + entry.size();
+  const std::string zip = absl::StrCat(
+      local, entry, "PK\6\6", BytesOfOne<uint64_t>(44), BytesOf<uint16_t>({45, 45}),
+      BytesOf<uint32_t>({0, 0}), BytesOf<uint64_t>({1, 1, entry.size(), directory}), "PK\6\7",
+      BytesOfOne<uint32_t>(0), BytesOfOne<uint64_t>(end), BytesOfOne<uint32_t>(1), "PK\5\6",
+      BytesOf<uint16_t>({0, 0, 1, 1}), BytesOf<uint32_t>({~0u, ~0u}), BytesOfOne<uint16_t>(0));
+  const OpenedData data = Opened(MadeFile("wide.npz", zip));
+  ASSERT_EQ(data.arrays.size(), 1);
+  EXPECT_THAT(AllOf(*data.arrays[0].records), ElementsAre(3, 4));
+}
+
 TEST(OpenNpz, OtherArchivesAreRefused) {
   const std::string array = NpyBytes("|u1", "(2,)", "\3\4");
   EXPECT_THAT(ErrorOfContents("c.npz", ZipBytes({{"x.npy", array}}, 8)),
