@@ -45,7 +45,9 @@ std::vector<double> ReadAhead::waits_us() const {
 void ReadAhead::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ends_ || static_cast<int64_t>(batches_.size()) < ahead_; });
+    changed_.wait(lock, [this] {
+      return ends_ || (first_ != kNone && static_cast<int64_t>(batches_.size()) < ahead_);
+    });
     if (ends_) return;
     const int64_t step = first_ + static_cast<int64_t>(batches_.size());
     const int64_t generation = generation_;
