@@ -312,11 +312,14 @@ INSTANTIATE_TEST_SUITE_P(
                "c.csv:2: cell 4 is 0.5, and input 'labels' takes integers from 0 to 3"},
         Misfit{"NoLabels", [] { return Of({NpyFile("<f4", "(2, 3)", std::string(24, '\0'))}); },
                "input 'labels' i64[2] gets no data: --data labels=FILE"},
-        Misfit{"Twice",
-               [] {
-                 return Of({LabelsFile(), LabelsFile()});
-               },
-               "input 'labels' is fed by "},
+        Misfit{
+            "PartsDiffer",
+            [] {
+              return Of({NpyFile("<f4", "(2, 3)", std::string(24, '\0')),
+                         MadeFile("u.npy", NpyBytes("|u1", "(2, 3)", "abcdef")), LabelsFile(),
+                         LabelsFile()});
+            },
+            "u.npy: it has 2 rows of uint8[3], which cannot follow the 2 rows of float32[3] of "},
         Misfit{"NoSuchInput", [] { return Of({"picture=nowhere.npy"}); },
                "the model has no input 'picture'; there are 'image', 'labels'"},
         Misfit{
