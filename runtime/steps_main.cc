@@ -144,7 +144,8 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
     return absl::OkStatus();
   }
   // Of an epoch that has not come to its end.
-  if (epochs && options_.tests_at_end && stopped_by_ == nullptr && steps % feeder_.batches_per_epoch() != 0) {
+  if (epochs && options_.tests_at_end && stopped_by_ == nullptr &&
+      steps % feeder_.batches_per_epoch() != 0) {
     ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
     if (!test.empty()) absl::PrintF("after step %d%s\n", steps, test.substr(1));
   }

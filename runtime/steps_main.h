@@ -22,11 +22,11 @@ struct StepOptions {
   int64_t steps = 0, epochs = 0;  // 0 steps: 10, or what the epochs say
   LearningRate learning_rate = 0.1;
   bool tests_at_end = false;  // when the last epoch has not come to its end, too
-  bool check = false;       // the first step with the unoptimised model
-  int64_t trace_steps = 0;  // how many of the last are traced
-  int64_t first_step = 0;   // steps that a checkpoint has
-  int64_t log_every = 0;    // a line after so many; 0: none
-  bool speaks = true;       // Processes all run the steps; one tells of them.
+  bool check = false;         // the first step with the unoptimised model
+  int64_t trace_steps = 0;    // how many of the last are traced
+  int64_t first_step = 0;     // steps that a checkpoint has
+  int64_t log_every = 0;      // a line after so many; 0: none
+  bool speaks = true;         // Processes all run the steps; one tells of them.
 };
 
 // What isomer-run does between starting a job and writing its results.
