@@ -4,6 +4,17 @@
 //
 // A task that has a piece of the image reads a box of it: oneDNN is given the part of that box
 // which the windows touch, and as padding what of them lies outside of the image.
+//
+// A transposed convolution is the gradient of one by its image, with the same weights: its result
+// is the image, and its operand has an element for every window. So each of its three kernels is
+// one of a convolution (Dumoulin, Visin, "A guide to convolution arithmetic for deep learning",
+// 2016, chapter 4):
+//
+//                            image    weights    places of the windows
+//     convolution            x        w          y
+//     its kernels            dx = data(dy, w)    dw = weights(dy, x)    y = forward(x, w)
+//     transposed             y        w          x
+//     its kernels            y = data(x, w)      dw = weights(x, dy)    dx = forward(dy, w)
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -54,12 +65,20 @@ dnnl::primitive_attr OwnScratchpad() {
   return attributes;
 }
 
-// What the three primitives have in common.
+bool IsTransposed(const KernelCall& call) { return call.op.kind() == OpKind::kConvTranspose; }
+
+// What the three primitives have in common: x is the image, y what the windows make of it.
 struct ConvShape {
   explicit ConvShape(const KernelCall& call) {
     const Operator& op = call.op;
-    box = x = call.operands[0].shape;
-    y = call.outputs[0].shape;
+    Box image = call.operands[0], windows = call.outputs[0];
+    Layout of_image = call.layouts.OfOperand(0), of_windows = call.layouts.OfOutput(0);
+    if (IsTransposed(call)) {
+      std::swap(image, windows);
+      std::swap(of_image, of_windows);
+    }
+    box = x = image.shape;
+    y = windows.shape;
     const std::vector<int64_t>& kernel = call.operands[1].shape;
     // A task with a share of the groups sees fewer; one with a share of the channels sees one.
     const int64_t groups = x[1] / kernel[1];
@@ -72,16 +91,16 @@ struct ConvShape {
     stride = op.Ints("stride");
     dilation = op.Ints("dilation");
     const size_t spatial = stride.size();
-    x_tag = ImageTag(spatial, call.layouts.OfOperand(0));
-    y_tag = ImageTag(spatial, call.layouts.OfOutput(0));
-    x_is_last = call.layouts.OfOperand(0) == Layout::kChannelsLast;
-    y_is_last = call.layouts.OfOutput(0) == Layout::kChannelsLast;
+    x_tag = ImageTag(spatial, of_image);
+    y_tag = ImageTag(spatial, of_windows);
+    x_is_last = of_image == Layout::kChannelsLast;
+    y_is_last = of_windows == Layout::kChannelsLast;
     kernel_tag = KernelTag(spatial, groups > 1);
     skipped.assign(2 + spatial, 0);
     for (size_t i = 0; i < spatial; ++i) {
       // What the windows span of the image, in coordinates of the box.
-      const int64_t first = call.outputs[0].origin[2 + i] * stride[i] - op.Ints("padding")[i] -
-                            call.operands[0].origin[2 + i];
+      const int64_t first =
+          windows.origin[2 + i] * stride[i] - op.Ints("padding")[i] - image.origin[2 + i];
       const int64_t end =
           first + (y[2 + i] - 1) * stride[i] + dilation[i] * (kernel[2 + i] - 1) + 1;
       const int64_t begin_in_box = std::max<int64_t>(first, 0);
@@ -91,7 +110,7 @@ struct ConvShape {
       const int64_t end_in_box = is_left_over ? box[2 + i] : std::min(end, box[2 + i]);
       skipped[2 + i] = begin_in_box;
       x[2 + i] = end_in_box - begin_in_box;
-      reads_nothing |= x[2 + i] <= 0;
+      touches_nothing |= x[2 + i] <= 0 || y[2 + i] == 0;
       padding_begin.push_back(begin_in_box - first);
       padding_end.push_back(end - end_in_box);
       dilation[i] -= 1;  // oneDNN counts the elements between.
@@ -154,7 +173,7 @@ struct ConvShape {
   memory::dims box, x, w, y, stride, dilation, padding_begin, padding_end, skipped;
   tag x_tag, y_tag, kernel_tag;
   bool x_is_last, y_is_last, has_point_filters;
-  bool reads_nothing = false;  // padding alone
+  bool touches_nothing = false;  // padding alone
 };
 
 // One primitive with its operands and result, in oneDNN's layouts and in ours.
@@ -276,55 +295,61 @@ bool IsPointConvolution(const KernelCall& call) { return ConvShape(call).IsOfPoi
 
 KernelFunction Conv2dKernel(const KernelCall& call) {
   const ConvShape s(call);
-  if (s.IsOfPoints()) return PointConvolution(call);
+  const bool transposed = IsTransposed(call);
+  if (!transposed && s.IsOfPoints()) return PointConvolution(call);
   const bool has_kernel_turned = call.layouts.OfOperand(1) != Layout::kRowMajor;
-  if (s.reads_nothing || has_kernel_turned) return ReferenceKernel(call);
+  if (s.touches_nothing || has_kernel_turned) return ReferenceKernel(call);
   const memory::desc x = s.Image(), w = Describe(s.w, s.kernel_tag), y = Describe(s.y, s.y_tag);
+  using Inputs = std::vector<std::pair<int, memory::desc>>;
   std::shared_ptr<Primitive> forward, data, weights;
   const absl::Status made = Guarded([&] {
-    if (!call.gradient) {
+    const bool gradient_of_operand = call.gradient && call.wanted[0];
+    if (transposed ? gradient_of_operand : !call.gradient) {
       const auto pd = s.Forward();
       forward = std::make_shared<Primitive>(
           dnnl::convolution_forward(pd),
-          std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_SRC, pd.src_desc()},
-                                                    {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
+          Inputs{{DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
           std::vector<memory::desc>{x, w}, std::make_pair(DNNL_ARG_DST, pd.dst_desc()), y,
           pd.scratchpad_desc());
-      return;
     }
-    if (call.wanted[0]) {
+    if (transposed ? !call.gradient : gradient_of_operand) {
       const auto pd = s.BackwardData();
       data = std::make_shared<Primitive>(
           dnnl::convolution_backward_data(pd),
-          std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
-                                                    {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
+          Inputs{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}},
           std::vector<memory::desc>{y, w}, std::make_pair(DNNL_ARG_DIFF_SRC, pd.diff_src_desc()), x,
           pd.scratchpad_desc());
     }
-    if (call.wanted[1]) {
+    if (call.gradient && call.wanted[1]) {
       const auto pd = s.BackwardWeights();
       weights = std::make_shared<Primitive>(
           dnnl::convolution_backward_weights(pd),
-          std::vector<std::pair<int, memory::desc>>{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
-                                                    {DNNL_ARG_SRC, pd.src_desc()}},
+          Inputs{{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}, {DNNL_ARG_SRC, pd.src_desc()}},
           std::vector<memory::desc>{y, x},
           std::make_pair(DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()), w, pd.scratchpad_desc());
     }
   });
   if (!made.ok()) return Failing(made);
-  // Nothing flows back to what no window touches.
-  const int64_t bytes_to_clear = s.x == s.box ? 0 : call.operands[0].Volume() * sizeof(float);
+  // Nothing flows to what no window touches.
+  const int64_t image_bytes = Product(s.box) * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes_to_clear = s.x == s.box ? 0 : image_bytes;
   int64_t workspace_bytes = 0;  // of one after the other
   for (const auto& primitive : {forward, data, weights}) {
     if (primitive == nullptr) continue;
     workspace_bytes = std::max(workspace_bytes, primitive->workspace_bytes());
   }
+  // Which reads are the image and what the windows make of it, or their gradients.
+  constexpr int kOperand = 0, kOutputGradient = 3;
+  const int image = transposed && call.gradient ? kOutputGradient : kOperand;
+  const int windows = !transposed && call.gradient ? kOutputGradient : kOperand;
   return {workspace_bytes, [=](Reads reads, Writes writes, char* workspace) {
             return Guarded([&] {
               if (data != nullptr) std::memset(writes[0], 0, bytes_to_clear);
-              if (forward != nullptr) forward->Run({reads[0], reads[1]}, writes[0], workspace);
-              if (data != nullptr) data->Run({reads[3], reads[1]}, writes[0], workspace);
-              if (weights != nullptr) weights->Run({reads[3], reads[0]}, writes[1], workspace);
+              if (forward != nullptr) forward->Run({reads[image], reads[1]}, writes[0], workspace);
+              if (data != nullptr) data->Run({reads[windows], reads[1]}, writes[0], workspace);
+              if (weights != nullptr) {
+                weights->Run({reads[windows], reads[image]}, writes[1], workspace);
+              }
             });
           }};
 }

@@ -105,6 +105,7 @@ KernelFunction Float32Kernel(const KernelCall& call) {
     case OpKind::kConv1d:
     case OpKind::kConv2d:
     case OpKind::kConv3d:
+    case OpKind::kConvTranspose:
       return Conv2dKernel(call);
     case OpKind::kDropout:
       return DropoutKernel(call);

@@ -55,7 +55,8 @@ KernelFunction AttentionKernel(const KernelCall& call);
 KernelFunction RotaryKernel(const KernelCall& call);
 KernelFunction LstmCellKernel(const KernelCall& call);
 KernelFunction GruCellKernel(const KernelCall& call);
-KernelFunction Conv2dKernel(const KernelCall& call);  // Conv1d, Conv2d, Conv3d, by oneDNN
+// Conv1d, Conv2d, Conv3d and ConvTranspose, by oneDNN.
+KernelFunction Conv2dKernel(const KernelCall& call);
 // Its kernel is a product of matrices.
 bool IsPointConvolution(const KernelCall& call);
 // One of the next three, or null for other operators. Forward kernels take any data types,

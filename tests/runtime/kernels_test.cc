@@ -4,6 +4,12 @@
 // one.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "tests/runtime/kernel_checker.h"
 
@@ -47,6 +53,36 @@ TEST_P(LayoutTest, AgreesWithTheDeclarationWithChannelsLast) {
 
 INSTANTIATE_TEST_SUITE_P(Images, LayoutTest, testing::ValuesIn(CallsOfImages()),
                          [](const auto& info) { return info.param.name; });
+
+// The reference evaluator is thousands of times slower than a kernel: here is what runs on it, the
+// gating of GShard's experts (no ONNX file has it), and what few networks do with integers.
+TEST(Kernel, OperatorsOfNetworksHaveTheirOwn) {
+  std::set<std::string> without;
+  for (const ExampleCall& example : Examples()) {
+    Operator op = example.op;
+    ASSERT_TRUE(NormalizeAttributes(&op).ok());
+    const auto sharding = InferSharding(op, example.operands);
+    ASSERT_TRUE(sharding.ok()) << sharding.status();
+    std::vector<bool> wanted;
+    for (size_t o = 0; o < example.operands.size(); ++o) {
+      wanted.push_back(IsFloat(example.operands[o].dtype) &&
+                       HoldsValues(op.kind(), static_cast<int>(o)));
+    }
+    const auto check = [&](bool gradient) {
+      const KernelCall call = MakeKernelCall(op, *sharding, example.operands, 0, gradient,
+                                             gradient ? wanted : std::vector<bool>());
+      if (HasCpuKernel(call)) return;
+      const DataType dtype = example.operands[0].dtype;
+      without.insert(absl::StrCat(op.name(), IsFloat(dtype) ? "" : " of integers",
+                                  gradient ? " gradient" : ""));
+    };
+    check(false);
+    if (absl::c_linear_search(wanted, true)) check(true);
+  }
+  EXPECT_EQ(without, (std::set<std::string>{"argmax of integers", "reduce_max of integers",
+                                            "scatter_elements of integers", "top2_gating",
+                                            "top2_gating gradient", "topk of integers"}));
+}
 
 // What LayoutUseOf promises has a kernel that is not the evaluator, where row-major operands have.
 TEST(Layout, CallsOfImagesHaveKernels) {
@@ -120,6 +156,56 @@ TEST(Kernel, TransposesInTiles) {
       Checker(variant, /*reference=*/false).CheckWholeCall();
     }
   } while (std::next_permutation(perm.begin(), perm.end()));
+}
+
+// Whose gradients, too, have a kernel, whole and in parts: windows that leave gaps, that lie in
+// padding alone, more groups than blocks of channels, images that end behind the last window.
+TEST(Kernel, TransposedConvolutions) {
+  struct Case {
+    std::string name;
+    Ints stride, padding, dilation, output_padding;
+    int64_t groups;
+    Ints image, weights;
+  };
+  const std::vector<Case> cases = {
+      {"of blocks", {2, 2}, {1, 1, 1, 1}, {1, 1}, {0, 0}, 1, {2, 16, 4, 6}, {16, 32, 4, 4}},
+      {"odd", {2, 2}, {1, 1, 1, 1}, {1, 1}, {1, 1}, 1, {2, 6, 4, 4}, {6, 10, 3, 3}},
+      {"with gaps", {3, 4}, {0, 0, 0, 0}, {1, 1}, {2, 0}, 1, {2, 4, 4, 2}, {4, 2, 2, 1}},
+      {"of one stride", {1, 1}, {1, 0, 1, 2}, {1, 1}, {0, 0}, 1, {2, 4, 6, 4}, {4, 4, 3, 3}},
+      {"of points", {1, 1}, {0, 0, 0, 0}, {1, 1}, {0, 0}, 1, {2, 4, 4, 4}, {4, 6, 1, 1}},
+      {"dilated", {2, 1}, {2, 1, 0, 3}, {2, 3}, {1, 0}, 2, {2, 4, 4, 4}, {4, 3, 3, 2}},
+      {"depthwise", {2, 2}, {1, 1, 1, 1}, {1, 1}, {0, 0}, 8, {2, 8, 4, 4}, {8, 1, 4, 4}},
+      {"cut off", {2, 2}, {5, 0, 5, 0}, {1, 1}, {0, 0}, 1, {2, 4, 8, 4}, {4, 4, 2, 3}},
+      {"of lines", {4}, {2, 2}, {1}, {3}, 1, {2, 16, 8}, {16, 8, 8}},
+      {"of volumes",
+       {2, 1, 2},
+       {1, 0, 0, 1, 1, 0},
+       {1, 2, 1},
+       {0, 0, 1},
+       2,
+       {2, 4, 2, 4, 2},
+       {4, 2, 3, 2, 2}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const ExampleCall call = {
+        c.name,
+        Operator(OpKind::kConvTranspose, {{"stride", c.stride},
+                                          {"padding", c.padding},
+                                          {"dilation", c.dilation},
+                                          {"output_padding", c.output_padding},
+                                          {"groups", c.groups}}),
+        {SequentialType(c.image), SequentialType(c.weights)}};
+    const auto sharding = InferSharding(call.op, call.operands);
+    ASSERT_TRUE(sharding.ok()) << sharding.status();
+    for (const bool gradient : {false, true}) {
+      const std::vector<bool> wanted(gradient ? 2 : 0, true);
+      EXPECT_TRUE(
+          HasCpuKernel(MakeKernelCall(call.op, *sharding, call.operands, 0, gradient, wanted)));
+    }
+    Checker checker(call, /*reference=*/false);
+    checker.CheckWholeCall();
+    checker.CheckEveryShard();
+  }
 }
 
 TEST(Kernel, IndexOutsideOfTheTableIsAnError) {
