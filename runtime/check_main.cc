@@ -1,6 +1,7 @@
 #include "runtime/check_main.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,6 +60,11 @@ void PrintTensors(const Comparison& comparison, absl::string_view precision) {
                    tensor.error, tensor.norm, tensor.bound);
     }
     if (!tensor.comparable() && tensor.agrees() && ++vague <= kNamed) {
+      if (!std::isfinite(tensor.bound)) {
+        absl::PrintF("check: %s is not comparable in %s: the model makes NaN or infinity of it\n",
+                     title, precision);
+        continue;
+      }
       absl::PrintF(
           "check: %s is not comparable in %s: rounding alone may change it by %.2g, its "
           "norm is %.2g\n",
@@ -80,12 +86,17 @@ double MedianBound(const Comparison& comparison) {
   return bounds[bounds.size() / 2];
 }
 
+absl::string_view VerdictOf(const Comparison& comparison) {
+  if (comparison.differs()) return "DOES NOT AGREE";
+  return comparison.compared() ? "agrees" : "COMPARED NOTHING, no tensor is comparable";
+}
+
 void Print(const StepCheck& check) {
   const Comparison& comparison = check.comparison;
   const absl::string_view precision = PrecisionName(check.rounding.precision);
   absl::PrintF("check: %d outputs and %d gradients in %s, largest relative error %.2g: %s\n",
                comparison.outputs.size(), comparison.gradients.size(), precision,
-               comparison.max_rel_error, comparison.agrees() ? "agrees" : "DOES NOT AGREE");
+               comparison.max_rel_error, VerdictOf(comparison));
   const Difference& worst = comparison.of_worst;
   absl::PrintF("check: nearest to its bound is the %s: error %.2g, bound %.2g, norm %.2g\n",
                comparison.worst, worst.error, worst.bound, worst.norm);

@@ -13,7 +13,7 @@ namespace isomer {
 
 // Takes the first step again, on one device and without the optimiser's work, says what agrees,
 // what does not and what cannot be compared, and writes it under "check". False if anything
-// differs by more than rounding may do (rounding_bounds.h).
+// differs by more than rounding may do (rounding_bounds.h), or nothing can be compared.
 absl::StatusOr<bool> CheckAndPrintFirstStep(const Plan& plan, const HostValues& weights,
                                             const HostValues& inputs, Backend* backend, Job* job,
                                             Json* summary);

@@ -93,7 +93,7 @@ Comparison CompareWithin(const StepValues& expected, const StepValues& step, Ste
     for (const auto& [name, array] : expected.*of) {
       const auto found = (step.*of).find(name);
       if (found != (step.*of).end()) (actual.*of)[name] = found->second;
-      bounds_of[name] += tolerance.relative * Distance(array, Array<double>(array.shape)) +
+      bounds_of[name] += tolerance.relative * Norm(array) +
                          tolerance.absolute * std::sqrt(static_cast<double>(array.data.size()));
     }
   }
@@ -115,7 +115,7 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
                           RoundingBounds(plan.model, weights, inputs, training, step.rounding));
   const Comparison comparison = CompareWithin(expected, step.values, bounds, tolerance);
   const Difference& worst = comparison.of_worst;
-  if (!comparison.agrees()) {
+  if (comparison.differs()) {
     return absl::StrFormat("%s%s: off by %.3g of %.3g, where %.2g is allowed", kDiffers,
                            comparison.worst, worst.error, worst.norm, worst.bound);
   }

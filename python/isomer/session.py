@@ -51,7 +51,8 @@ class Check:
     """A plan's step beside the unoptimised model's. True in conditions if they agree.
 
     Attributes:
-        agrees: no tensor differs by more than rounding may do (docs/running.md).
+        agrees: a tensor was comparable, and none differs by more than rounding may do
+            (docs/running.md).
         max_relative_error: the largest of what is comparable.
         worst: the tensor nearest to its bound, "gradient of layer0/q".
         rounding: what the bounds are of.
@@ -68,6 +69,13 @@ class Check:
     outputs: dict[str, Difference]
     gradients: dict[str, Difference]
     in_float32: Optional["Check"]
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is a tensor that is comparable. A check that compared nothing does not
+        agree."""
+        return any(found.comparable for of in (self.outputs, self.gradients)
+                   for found in of.values())
 
     def __bool__(self) -> bool:
         return self.agrees

@@ -9,17 +9,18 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/checking/rounding.h"
 
 namespace isomer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double Norm(const Array<double>& array) {
-  double squares = 0;
-  for (double value : array.data) squares += value * value;
-  return std::sqrt(squares);
+bool AreSameInfinity(double a, double b) {
+  return StandsForInfinity(a) && StandsForInfinity(b) && (a > 0) == (b > 0);
 }
+
+double RootOf(double squares) { return std::isfinite(squares) ? std::sqrt(squares) : kInfinity; }
 
 }  // namespace
 
@@ -86,9 +87,19 @@ absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool train
 double Distance(const Array<double>& a, const Array<double>& b) {
   if (a.shape != b.shape) return kInfinity;
   double squares = 0;
-  for (int64_t i = 0; i < a.size(); ++i)
+  for (int64_t i = 0; i < a.size(); ++i) {
+    if (AreSameInfinity(a.data[i], b.data[i])) continue;
     squares += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
-  return std::isfinite(squares) ? std::sqrt(squares) : kInfinity;
+  }
+  return RootOf(squares);
+}
+
+double Norm(const Array<double>& array) {
+  double squares = 0;
+  for (double value : array.data) {
+    if (!StandsForInfinity(value)) squares += value * value;
+  }
+  return RootOf(squares);
 }
 
 namespace {
@@ -132,13 +143,17 @@ std::map<std::string, Difference> Differences(const HostValues& expected, const 
 
 }  // namespace
 
-bool Comparison::agrees() const {
+bool Comparison::differs() const {
   for (const auto* differences : {&outputs, &gradients}) {
     for (const auto& [name, difference] : *differences) {
-      if (!difference.agrees()) return false;
+      if (!difference.agrees()) return true;
     }
   }
-  return true;
+  return false;
+}
+
+bool Comparison::compared() const {
+  return not_comparable.size() < outputs.size() + gradients.size();
 }
 
 Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds) {

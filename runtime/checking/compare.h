@@ -38,8 +38,8 @@ absl::StatusOr<StepValues> ValuesOfStep(const Model& model, Job* job, bool train
 // Of a tensor, in the Euclidean norm: where rounding makes a few elements jump (another maximum of
 // a pooling window, another side of a ReLU), it says how many do, and how far.
 struct Difference {
-  double error = 0;  // of what was computed; infinite where that is not finite, or is missing
-  double norm = 0;   // of what was expected
+  double error = 0;  // of what was computed (Distance); infinite where it is missing
+  double norm = 0;   // of what was expected (Norm)
   double bound = 0;  // how large an error rounding may make
 
   // Rounding alone may change all of it: gradients that are zero in theory, and what a precision is
@@ -55,7 +55,9 @@ struct Difference {
 struct Comparison {
   std::map<std::string, Difference> outputs, gradients;
 
-  bool agrees() const;
+  bool differs() const;   // a tensor by more than rounding may do
+  bool compared() const;  // any tensor: there is one that is comparable
+  bool agrees() const { return compared() && !differs(); }
   double max_rel_error = 0;  // of what is comparable, or does not agree
   std::string worst;         // "gradient of layer0/q": the error is nearest to its bound, or above
   Difference of_worst;
@@ -63,8 +65,11 @@ struct Comparison {
 };
 Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds);
 
-// The Euclidean norm of a - b; infinite where a number is not finite, or the shapes differ.
+// The Euclidean norm of a - b. Equal infinities, and what stands for them (StandsForInfinity), do
+// not differ; infinite where a number is not finite otherwise, or the shapes differ.
 double Distance(const Array<double>& a, const Array<double>& b);
+// The Euclidean norm of what does not stand for infinity; infinite where there is a NaN.
+double Norm(const Array<double>& array);
 
 }  // namespace isomer
 

@@ -18,6 +18,7 @@ struct FirstStepCheck {
   std::optional<StepCheck> in_float32;  // of a plan of another precision
   StepCheck check;                      // in the plan's own
 
+  // In each precision something was compared, and nothing differs.
   bool agrees() const {
     return (!in_float32.has_value() || in_float32->comparison.agrees()) &&
            check.comparison.agrees();

@@ -2,6 +2,7 @@
 #ifndef ISOMER_RUNTIME_CHECKING_ROUNDING_H_
 #define ISOMER_RUNTIME_CHECKING_ROUNDING_H_
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,11 @@ struct Rounding {
   std::string ToString() const;
 };
 Rounding RoundingOf(DataType precision, const Schedule& schedule);
+
+// Masks are made of -infinity or of the least number of a type, in front of a softmax, for which
+// there is no difference: numbers from 2^127 on, half of what float32 holds, stand for infinity.
+// They are no results of arithmetic, so rounding leaves them as they are.
+inline bool StandsForInfinity(double value) { return std::abs(value) >= 0x1p127; }
 
 }  // namespace isomer
 

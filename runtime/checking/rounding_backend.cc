@@ -90,7 +90,8 @@ class RoundingBackend::NoisyKernel : public Kernel {
     }
   }
 
-  // Zeros stay: padding, masks and what a ReLU leaves are exact in every precision.
+  // Zeros stay: padding, masks and what a ReLU leaves are exact in every precision. So do masks
+  // that stand for infinity, of which noise would make numbers that are none.
   void Shake(const Noise& noise, int64_t count, float* values) {
     const float relative = static_cast<float>(noise.relative * backend_.amplitude_);
     const float absolute = static_cast<float>(noise.absolute * backend_.amplitude_);
@@ -99,16 +100,19 @@ class RoundingBackend::NoisyKernel : public Kernel {
       const uint64_t bits = HashMix(state++);
       const float xi = static_cast<float>(static_cast<int32_t>(bits)) * 0x1p-31f;
       const float shift = static_cast<float>(static_cast<int32_t>(bits >> 32)) * 0x1p-31f;
-      if (values[i] != 0) values[i] += values[i] * relative * xi + absolute * shift;
+      if (values[i] == 0 || StandsForInfinity(values[i])) continue;
+      values[i] += values[i] * relative * xi + absolute * shift;
     }
     backend_.state_ = state;
   }
 
-  // What float16 cannot hold stays as it is: masks are no results, and are kept in float32.
+  // What a type cannot hold stays as it is: masks are no results, and are kept in float32.
   static void RoundTo(DataType dtype, int64_t count, float* values) {
     constexpr float kMost = 65504;
     if (dtype == DataType::kBFloat16) {
-      for (int64_t i = 0; i < count; ++i) values[i] = BFloat16(values[i]);
+      for (int64_t i = 0; i < count; ++i) {
+        if (!StandsForInfinity(values[i])) values[i] = BFloat16(values[i]);
+      }
     } else {
       for (int64_t i = 0; i < count; ++i) {
         if (std::abs(values[i]) <= kMost) values[i] = Float16(values[i]);

@@ -35,8 +35,7 @@ void AddMovements(const HostValues& still, const HostValues& moved,
 void TurnIntoBounds(const HostValues& still, std::map<std::string, double>* squares) {
   for (auto& [name, square] : *squares) {
     const Array<double>& array = still.at(name);
-    const double stored =
-        UnitRoundoff(DataType::kFloat32) * Distance(array, Array<double>(array.shape, 0.0));
+    const double stored = UnitRoundoff(DataType::kFloat32) * Norm(array);
     square = kMargin * std::sqrt(square / kRoundingDraws) + kAmplitude * stored;
   }
 }

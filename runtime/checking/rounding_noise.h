@@ -21,7 +21,8 @@
 // is rounded to a low precision besides, before the plan has added up its parts: partial sums,
 // micro-batches' gradients. (In float32 parts are another order of the terms.)
 //
-// Results in float16 get a multiple of half the smallest subnormal besides. In low precision
+// Zeros, infinities and what stands for these (StandsForInfinity) have no noise. Results in float16
+// get a multiple of half the smallest subnormal besides. In low precision
 // operands and results are rounded to it, too: then numbers become equal, and small ones vanish.
 #ifndef ISOMER_RUNTIME_CHECKING_ROUNDING_NOISE_H_
 #define ISOMER_RUNTIME_CHECKING_ROUNDING_NOISE_H_

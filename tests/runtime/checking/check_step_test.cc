@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -214,6 +215,58 @@ output "y" = %2
   ASSERT_TRUE(check.ok()) << check.status();
   EXPECT_GT(check->comparison.max_rel_error, 1e-5);
   EXPECT_TRUE(check->comparison.agrees()) << check->comparison.of_worst.bound;
+}
+
+// Scores whose upper triangle is masked, and what a softmax makes of them.
+TEST(CheckStep, MasksOfInfinityAndOfTheLeastNumberAreComparable) {
+  constexpr int64_t kLength = 6;
+  for (const float mask : {-std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::lowest(), -1e30F, -1e9F}) {
+    for (const DataType precision : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+      // An output that float16 makes infinite, where the model has a number, differs.
+      if (precision == DataType::kFloat16 && !StandsForInfinity(mask)) continue;
+      SCOPED_TRACE(testing::Message() << mask << " in " << PrecisionName(precision));
+      Plan plan = ShardedPlan(precision);
+      plan.model.graph = Parsed(R"(
+%0 = input "x" : f32[6,6]
+%1 = weight "w" : f32[6,6]
+%2 = input "mask" : f32[6,6]
+%3 = matmul(%0, %1) : f32[6,6]
+%4 = add(%3, %2) : f32[6,6]
+%5 = softmax(%4) {axis=1} : f32[6,6]
+%6 = matmul(%5, %0) : f32[6,6]
+%7 = mul(%6, %6) : f32[6,6]
+%8 = reduce_sum(%7) {axes=[0,1], keepdims=0} : f32[]
+output "scores" = %4
+output "y" = %6
+output "loss" = %8
+)");
+      plan.graph = plan.model.graph;
+      plan.views = SequentialViews(plan.graph);
+      plan.num_devices = 1;
+      const auto weights = InitialWeights(plan.model, 3);
+      ASSERT_TRUE(weights.ok()) << weights.status();
+      HostValues inputs = RandomInputs(plan.model.graph, 4);
+      for (int64_t i = 0; i < kLength * kLength; ++i) {
+        inputs["mask"].data[i] = i % kLength > i / kLength ? mask : 0;
+      }
+      const auto backend = MakeCpuBackend();
+      const auto checker = StepChecker::Make(plan, *weights, inputs);
+      ASSERT_TRUE(checker.ok()) << checker.status();
+      const auto step = FirstStep(plan, *weights, inputs, backend.get(), {});
+      ASSERT_TRUE(step.ok()) << step.status();
+      const auto check = checker->Check(step->values, step->rounding);
+      ASSERT_TRUE(check.ok()) << check.status();
+      EXPECT_TRUE(check->comparison.agrees()) << check->comparison.worst;
+      EXPECT_TRUE(check->comparison.not_comparable.empty());
+      // What is wrong beside a mask is found.
+      StepValues wrong = step->values;
+      wrong.outputs["y"].data[7] *= 1.5;
+      const auto of_wrong = checker->Check(wrong, step->rounding);
+      ASSERT_TRUE(of_wrong.ok()) << of_wrong.status();
+      EXPECT_FALSE(of_wrong->comparison.agrees());
+    }
+  }
 }
 
 // Bounds are neither too narrow nor so wide that they say nothing: over many weights and inputs no

@@ -43,17 +43,52 @@ TEST(Compare, WithoutABoundNothingMayDiffer) {
 TEST(Compare, WhatRoundingMayChangeAllOfIsNotComparable) {
   const StepBounds bounds{.outputs = {{"y", 1e-6}}};
   const Comparison comparison = Compare(Output(1e-8), Output(-2e-7), bounds);
-  EXPECT_TRUE(comparison.agrees());
+  EXPECT_FALSE(comparison.differs());
+  EXPECT_FALSE(comparison.compared());
+  EXPECT_FALSE(comparison.agrees()) << "nothing is known";
   EXPECT_EQ(comparison.not_comparable, std::vector<std::string>{"output y"});
   EXPECT_EQ(comparison.max_rel_error, 0) << "nothing was compared";
-  EXPECT_FALSE(Compare(Output(1e-8), Output(1e-3), bounds).agrees());
+  EXPECT_TRUE(Compare(Output(1e-8), Output(1e-3), bounds).differs());
 }
 
 TEST(Compare, AModelThatGivesNoNumberIsNotComparable) {
   const Comparison comparison =
       Compare(Output(std::nan("")), Output(1), {.outputs = {{"y", kInfinity}}});
-  EXPECT_TRUE(comparison.agrees());
+  EXPECT_FALSE(comparison.differs());
+  EXPECT_FALSE(comparison.agrees());
   EXPECT_EQ(comparison.not_comparable.size(), 1u);
+}
+
+TEST(Compare, AgreesIfAnyTensorIsComparable) {
+  StepValues expected = Output(1);
+  expected.outputs["of nothing"] = Array<double>({4}, std::nan(""));
+  const StepBounds bounds{.outputs = {{"y", 1e-6}, {"of nothing", kInfinity}}};
+  const Comparison comparison = Compare(expected, expected, bounds);
+  EXPECT_TRUE(comparison.agrees());
+  EXPECT_EQ(comparison.not_comparable, std::vector<std::string>{"output of nothing"});
+}
+
+// Masks: equal infinities are no difference, and no part of a norm.
+TEST(Compare, WhatStandsForInfinityDiffersFromNumbersOnly) {
+  constexpr double kLeast = std::numeric_limits<float>::lowest();
+  const auto masked = [](double mask, double value) {
+    StepValues values = Output(value);
+    values.outputs["y"].data[1] = mask;
+    return values;
+  };
+  const StepBounds bounds{.outputs = {{"y", 1e-3}}};
+  for (const double mask : {-kInfinity, kLeast}) {
+    for (const double other : {-kInfinity, kLeast}) {
+      const Comparison comparison = Compare(masked(mask, 1), masked(other, 1 + 1e-5), bounds);
+      EXPECT_TRUE(comparison.agrees());
+      EXPECT_NEAR(comparison.outputs.at("y").norm, std::sqrt(3.0), 1e-12);
+      EXPECT_FALSE(Compare(masked(mask, 1), masked(other, 1.1), bounds).agrees());
+    }
+    for (const double other : {kInfinity, -kLeast, 1.0, -1e30, std::nan("")}) {
+      EXPECT_TRUE(Compare(masked(mask, 1), masked(other, 1), bounds).differs()) << other;
+    }
+  }
+  EXPECT_TRUE(Compare(Output(-kInfinity), Output(-kInfinity), {}).agrees());
 }
 
 TEST(Compare, TheWorstIsNearestToItsBound) {
