@@ -165,6 +165,11 @@ KernelFunction AvgPool(const PoolShape& s, bool gradient) {
       std::fill(dx, dx + s.ElementsIn(), 0.0f);
       s.ForEachWindow([&](int64_t plane, int64_t at, const Window& window) {
         const float w = weight(window);
+        if (s.lanes == 1) {
+          const float share = w * g[at];
+          s.ForEachElement(plane, window, [&](int64_t i) { dx[i] += share; });
+          return;
+        }
         s.ForEachElement(plane, window, [&](int64_t i) {
           for (int64_t l = 0; l < s.lanes; ++l) dx[i * s.lanes + l] += w * g[at * s.lanes + l];
         });
@@ -177,6 +182,12 @@ KernelFunction AvgPool(const PoolShape& s, bool gradient) {
     float* y = Floats(writes[0]);
     s.ForEachWindow([&](int64_t plane, int64_t at, const Window& window) {
       const float w = weight(window);
+      if (s.lanes == 1) {
+        float sum = 0;
+        s.ForEachElement(plane, window, [&](int64_t i) { sum += x[i]; });
+        y[at] = w * sum;
+        return;
+      }
       float* sums = y + at * s.lanes;
       std::fill_n(sums, s.lanes, 0.0f);
       s.ForEachElement(plane, window, [&](int64_t i) {

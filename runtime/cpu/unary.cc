@@ -138,7 +138,7 @@ KernelFunction ActivationKernel(const KernelCall& call) {
       const float alpha = static_cast<float>(call.op.Number("alpha"));
       return Unary(
           call, [alpha](auto x) { return x < 0 ? alpha * std::expm1(x) : x; },
-          [alpha](float x, float g) { return x < 0 ? g * alpha * std::exp(x) : g; });
+          [alpha](float x, float g) { return x < 0 ? g * alpha * Exp(x) : g; });
     }
     default:  // Softplus.
       return Unary(
@@ -189,7 +189,7 @@ KernelFunction UnaryKernel(const KernelCall& call) {
     case OpKind::kErf:
       return Unary(
           call, [](auto x) { return std::erf(x); },
-          [](float x, float g) { return g * kTwoOverSqrtPi * std::exp(-x * x); });
+          [](float x, float g) { return g * kTwoOverSqrtPi * Exp(-x * x); });
     case OpKind::kSin:
       return Unary(
           call, [](auto x) { return std::sin(x); },

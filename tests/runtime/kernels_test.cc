@@ -124,6 +124,21 @@ TEST(Kernel, RowsThatAreMaskedWholeHaveProbabilities) {
   }
 }
 
+// Of more lines side by side than are computed together, and of lines of one element.
+TEST(Kernel, SoftmaxesOverOtherAxesThanTheLast) {
+  for (const OpKind kind : {OpKind::kSoftmax, OpKind::kLogSoftmax}) {
+    for (const int64_t axis : {0, 1, 2, 3}) {
+      for (const Ints& sizes : {Ints{2, 3, 20, 30}, Ints{4, 1, 6, 1}, Ints{3, 40, 1, 2}}) {
+        const ExampleCall call = {
+            "softmax", Operator(kind, {{"axis", axis}}), {SequentialType(sizes)}};
+        SCOPED_TRACE(call.op.ToString());
+        Checker(call, /*reference=*/false).CheckWholeCall();
+        Checker(call, /*reference=*/false).Set(0, -1e9).CheckWholeCall();
+      }
+    }
+  }
+}
+
 TEST(Kernel, CrossEntropyOfLargeLogits) {
   const ExampleCall call = {"loss",
                             OpKind::kCrossEntropy,
