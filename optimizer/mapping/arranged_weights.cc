@@ -92,7 +92,7 @@ absl::StatusOr<std::map<NodeId, ShardingChoice>> ChoicesOfArrangedWeights(
       ISOMER_ASSIGN_OR_RETURN(const ChoiceSpace* space,
                               tables->Space(graph.node(node.id).op, node.operand_types));
       absl::StatusOr<ShardingChoice> made = ChoiceFor(*space, *wanted[i]);
-      const bool has_rules = !tables->rules().CopiesOf(space->op.kind()).empty();
+      const bool has_rules = tables->rules().HasCopyOf(space->op.kind(), node.operand_types);
       if (made.ok() && (has_rules || made->outputs[0].type.copies == 1)) {
         choice = &(arranged[node.id] = *std::move(made));
       }

@@ -107,7 +107,7 @@ class Derivation {
   }
 
   // `replicate` copies the result of `call`: replaces it by replicated computation, with the choice
-  // `choice`.
+  // `choice`. Where no rule proves that of the call, it is computed once, and its result copied.
   absl::Status Copy(NodeId call, NodeId replicate, const ShardingChoice& choice) {
     const Operator op = graph_.node(call).op, copies = graph_.node(replicate).op;
     std::vector<TensorRef> place = graph_.node(call).inputs;
@@ -120,8 +120,10 @@ class Derivation {
     auto& known = tables_.derivation_memo()->copied;
     auto it = known.find(key);
     if (it == known.end()) {
-      ISOMER_ASSIGN_OR_RETURN(CopiedCall made, CopyCall(tables_.rules(), op, operands, copies));
-      it = known.emplace(key, std::move(made)).first;
+      absl::StatusOr<CopiedCall> made = CopyCall(tables_.rules(), op, operands, copies);
+      if (absl::IsNotFound(made.status())) return absl::OkStatus();
+      if (!made.ok()) return made.status();
+      it = known.emplace(key, *std::move(made)).first;
     }
     place.push_back({call, 0});
     place.push_back({replicate, 0});

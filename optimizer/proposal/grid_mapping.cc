@@ -133,7 +133,7 @@ class GridMapper {
   bool CanBeCopied(const CallToMap& call) const {
     const auto is_stored = [](const auto& operand) { return operand.stored; };
     return call.declaration().outputs.size() == 1 && !IsLoss(call.space.op.kind()) &&
-           !tables_.rules().CopiesOf(call.space.op.kind()).empty() &&
+           tables_.rules().HasCopyOf(call.space.op.kind(), call.node.operand_types) &&
            !std::all_of(call.node.operands.begin(), call.node.operands.end(), is_stored);
   }
 

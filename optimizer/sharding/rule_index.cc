@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "pcg/ir/operator_call.h"
+
 namespace isomer {
 namespace {
 
@@ -84,5 +87,11 @@ const std::vector<const Rule*>& RuleIndex::ExpansionsOf(OpKind kind) const {
 }
 
 const std::vector<const Rule*>& RuleIndex::CopiesOf(OpKind kind) const { return Of(kind, copies_); }
+
+bool RuleIndex::HasCopyOf(OpKind kind, absl::Span<const TensorType> operands) const {
+  return absl::c_any_of(CopiesOf(kind), [ranks = RanksOf(operands)](const Rule* rule) {
+    return absl::c_linear_search(rule->ranks, ranks);
+  });
+}
 
 }  // namespace isomer

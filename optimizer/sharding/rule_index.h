@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "pcg/ir/tensor_type.h"
 #include "rules/language/rule.h"
 
 namespace isomer {
@@ -21,6 +23,9 @@ class RuleIndex {
 
   const std::vector<const Rule*>& ExpansionsOf(OpKind kind) const;
   const std::vector<const Rule*>& CopiesOf(OpKind kind) const;
+  // Whether one of those is proved for operands of these ranks: the shipped ones are of functions
+  // of tensors, of rank 1 and more, and not of scalars.
+  bool HasCopyOf(OpKind kind, absl::Span<const TensorType> operands) const;
   const std::vector<const Rule*>& chains() const { return chains_; }
   const std::vector<const Rule*>& algebra() const { return algebra_; }
   const RuleSet& rules() const { return rules_; }

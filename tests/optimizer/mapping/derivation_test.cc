@@ -8,6 +8,7 @@
 
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/proposal/baselines.h"
+#include "pcg/support/data_path.h"
 #include "tests/optimizer/example_models.h"
 #include "tests/optimizer/example_rules.h"
 #include "tests/optimizer/plan_holds.h"
@@ -67,6 +68,49 @@ TEST_F(OrderOfCalls, PlansHoldInEither) {
     ExpectPlanHolds(plan, rules_);
     EXPECT_EQ(plan.graph.Canonical().ToString(),
               PlanOf(baseline, CallOrder::kCanonical).graph.ToString());
+  }
+}
+
+// A temperature, as of CLIP: a function of a parameter without dims. No shipped rule copies it, so
+// one device computes it and the others get its result; of one dim, each device computes it.
+TEST(CopiedCalls, FunctionsOfScalarsAreComputedOnceAndTheirResultCopied) {
+  const absl::StatusOr<RuleSet> rules = LoadRules(DataPath("rules/default.rules"));
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  const RuleIndex index(*rules);
+  const CostModel cost(TestMachine(1, 4));
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, std::vector<int64_t>{1}}) {
+    for (const bool training : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "rank " << sizes.size() << ", training " << training);
+      Model model;
+      Graph& g = model.graph;
+      const auto call = [&g](OpKind kind, const std::vector<TensorRef>& operands) {
+        absl::StatusOr<TensorRef> made = g.AddOp(kind, operands);
+        EXPECT_TRUE(made.ok()) << made.status();
+        return made.value_or(TensorRef());
+      };
+      const TensorRef x = g.AddInput("x", SequentialType({8, 16}));
+      const TensorRef w = g.AddWeight("w", SequentialType({16, 4}));
+      const TensorRef labels = g.AddInput("labels", SequentialType({8}, DataType::kInt64));
+      const TensorRef scale = g.AddWeight("scale", SequentialType(sizes));
+      const TensorRef factor = call(OpKind::kExp, {call(OpKind::kSigmoid, {scale})});
+      const TensorRef scores = call(OpKind::kMul, {call(OpKind::kMatMul, {x, w}), factor});
+      g.AddOutput("loss", call(OpKind::kCrossEntropy, {scores, labels}));
+      model.loss = "loss";
+      CostTables tables(index, cost, CostOptions{.training = training});
+      auto mapped = MapBaseline(kDataParallel, g, &tables);
+      ASSERT_TRUE(mapped.ok()) << mapped.status();
+      mapped->copies_arranged = true;
+      const auto plan = DerivePlan(model, *mapped, training, &tables);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ExpectPlanHolds(*plan, *rules);
+      int64_t copies = 0;
+      for (NodeId id : plan->graph.TopologicalOrder()) {
+        const Node& node = plan->graph.node(id);
+        if (node.op.kind() == OpKind::kExp) copies = node.outputs[0].copies;
+      }
+      // In inference what weights alone make is computed once, and copied, whatever its rank.
+      EXPECT_EQ(copies, training && !sizes.empty() ? 4 : 1);
+    }
   }
 }
 
