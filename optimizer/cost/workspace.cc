@@ -33,6 +33,13 @@ bool RunsOnCores(const Machine& machine) {
 KernelBytes BytesOnCore(const Graph& graph, const Node& node, const std::vector<bool>& wanted,
                         const CallLayouts& layouts) {
   if (node.op.kind() == OpKind::kMatMul) return {.library = kPanelBytes};
+  const TensorType& image = node.outputs[0];
+  if (node.op.kind() == OpKind::kConvTranspose && image.rank() == 4) {
+    // The result is the image of the convolution whose gradient this is.
+    const bool copies_image = IsBlocked(image) || wanted.empty();
+    return {.workspace = BlockedBytes(graph.type(node.inputs[0])) +
+                         (copies_image ? BlockedBytes(image) : 0)};
+  }
   if (node.op.kind() != OpKind::kConv2d) return {};
   const TensorType& operand = graph.type(node.inputs[0]);
   if (!layouts.AreRowMajor()) {

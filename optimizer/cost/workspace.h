@@ -9,7 +9,8 @@
 // the other is not; 1x1 convolutions are matrix products. Convolutions of row-major images work on
 // copies with channels padded to blocks of 16: of the result and, from 16 channels on, of the
 // operand; their gradients on such copies of the result's gradient and of the operand's gradient.
-// Others take a few kilobytes. Other backends are not modelled: 0.
+// Transposed convolutions are alike, with operand and result exchanged. Others take a few
+// kilobytes. Other backends are not modelled: 0.
 #ifndef ISOMER_OPTIMIZER_COST_WORKSPACE_H_
 #define ISOMER_OPTIMIZER_COST_WORKSPACE_H_
 
