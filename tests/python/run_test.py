@@ -130,6 +130,7 @@ class RunTest(Case):
         self.assertLess(check.max_relative_error, 1e-5)
         self.assertEqual(len(check.gradients), len(self.plan.weights))
         self.assertIsNone(check.in_float32)
+        self.assertTrue(check.compared)
         low = small_plan(MLP, precision="bfloat16", optimizer="adam").check()
         self.assertTrue(low)
         self.assertTrue(low.in_float32.agrees)
