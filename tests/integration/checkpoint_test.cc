@@ -31,8 +31,8 @@ std::string PlanFor(const std::string& name, std::vector<std::string> flags) {
   return plan;
 }
 
-std::vector<std::string> TrainingFlags(const std::string& plan, int64_t steps,
-                                       std::vector<std::string> more = {}) {
+std::vector<std::string> FlagsOfTraining(const std::string& plan, int64_t steps,
+                                         std::vector<std::string> more = {}) {
   more.insert(more.begin(),
               {plan, absl::StrCat("--data=", SourceFile("models/data/digits.csv")),
                "--data_scale=0.0625", "--learning_rate=0.01", absl::StrCat("--steps=", steps)});
@@ -101,12 +101,12 @@ TEST(Checkpoint, ResumesToTheBit) {
     SCOPED_TRACE(absl::StrJoin(plans[p], " "));
     const std::string plan = PlanFor(absl::StrCat("bit", p), plans[p]);
     const std::string folder = CleanFolder(absl::StrCat("bit", p));
-    const std::vector<double> all = LossesOf(TrainingFlags(plan, 12));
+    const std::vector<double> all = LossesOf(FlagsOfTraining(plan, 12));
     const std::vector<double> first =
-        LossesOf(TrainingFlags(plan, 5, {"--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
+        LossesOf(FlagsOfTraining(plan, 5, {"--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
     EXPECT_EQ(first, std::vector<double>(all.begin(), all.begin() + 5));
     EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002", "step-000000004", "step-000000005"));
-    EXPECT_EQ(LossesOf(TrainingFlags(plan, 12, {"--checkpoint_dir=" + folder, "--resume"})),
+    EXPECT_EQ(LossesOf(FlagsOfTraining(plan, 12, {"--checkpoint_dir=" + folder, "--resume"})),
               Behind(all, 5));
     // The newest three stay.
     EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000004", "step-000000005", "step-000000012"));
@@ -116,8 +116,8 @@ TEST(Checkpoint, ResumesToTheBit) {
 TEST(Checkpoint, GoesOnUnderAnotherPlan) {
   const std::string one = PlanFor("one", {"--devices_per_node=1", "--optimizer=adam"});
   const std::string folder = CleanFolder("moved");
-  const std::vector<double> all = LossesOf(TrainingFlags(one, 16));
-  LossesOf(TrainingFlags(one, 8, {"--checkpoint_dir=" + folder}));
+  const std::vector<double> all = LossesOf(FlagsOfTraining(one, 16));
+  LossesOf(FlagsOfTraining(one, 8, {"--checkpoint_dir=" + folder}));
   int i = 0;
   for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
            {"--devices_per_node=4", "--plan=zero3", "--optimizer=adam"},
@@ -125,14 +125,14 @@ TEST(Checkpoint, GoesOnUnderAnotherPlan) {
            {"--devices_per_node=3", "--optimizer=adam"}}) {
     const std::string copy = CleanFolder(absl::StrCat("moved", ++i));
     std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
-    const std::vector<double> losses = LossesOf(TrainingFlags(
+    const std::vector<double> losses = LossesOf(FlagsOfTraining(
         PlanFor(absl::StrCat("other", i), flags), 16, {"--checkpoint_dir=" + copy, "--resume"}));
     ASSERT_EQ(losses.size(), 8u);
     for (size_t s = 0; s < losses.size(); ++s) {
       EXPECT_NEAR(losses[s], all[8 + s], 1e-4 * all[8 + s]) << s;
     }
     // And back, to what it would have been.
-    EXPECT_EQ(LossesOf(TrainingFlags(one, 17, {"--checkpoint_dir=" + copy, "--resume"})).size(),
+    EXPECT_EQ(LossesOf(FlagsOfTraining(one, 17, {"--checkpoint_dir=" + copy, "--resume"})).size(),
               1u);
   }
 }
@@ -142,9 +142,9 @@ TEST(Checkpoint, DamagedOnesAreNotTaken) {
   const std::string plan =
       PlanFor("damaged", {"--devices_per_node=2", "--plan=data_parallel", "--optimizer=momentum"});
   const std::string folder = CleanFolder("damaged");
-  LossesOf(TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--checkpoint_every=3"}));
+  LossesOf(FlagsOfTraining(plan, 6, {"--checkpoint_dir=" + folder, "--checkpoint_every=3"}));
   const std::vector<std::string> go_on =
-      TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--resume"});
+      FlagsOfTraining(plan, 6, {"--checkpoint_dir=" + folder, "--resume"});
   for (const char* file : {"checkpoint", "state.safetensors"}) {
     const std::string path = absl::StrCat(folder, "/step-000000006/", file);
     const std::string whole = ReadFile(path).value_or("");
@@ -182,16 +182,16 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   const std::string adam = PlanFor("adam", {"--devices_per_node=1", "--optimizer=adam"});
   const std::string sgd = PlanFor("sgd", {"--devices_per_node=1"});
   const std::string folder = CleanFolder("refused");
-  LossesOf(TrainingFlags(adam, 2, {"--checkpoint_dir=" + folder}));
+  LossesOf(FlagsOfTraining(adam, 2, {"--checkpoint_dir=" + folder}));
   const auto refused = [&](std::vector<std::string> flags) {
     const ProgramResult result = RunBinary("isomer-run", flags);
     EXPECT_EQ(result.exit_code, 2) << result.out;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     return result.err;
   };
-  EXPECT_THAT(refused(TrainingFlags(adam, 4, {"--checkpoint_dir=" + folder})),
+  EXPECT_THAT(refused(FlagsOfTraining(adam, 4, {"--checkpoint_dir=" + folder})),
               HasSubstr("has checkpoints up to step 2 already: --resume goes on from there"));
-  EXPECT_THAT(refused(TrainingFlags(sgd, 4, {"--checkpoint_dir=" + folder, "--resume"})),
+  EXPECT_THAT(refused(FlagsOfTraining(sgd, 4, {"--checkpoint_dir=" + folder, "--resume"})),
               HasSubstr("it is of adam, but the plan trains with sgd"));
   EXPECT_THAT(refused({"zoo:lenet", "--optimizer=adam", "--batch_size=4",
                        "--checkpoint_dir=" + folder, "--resume"}),
@@ -201,11 +201,11 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
       HasSubstr("is for training"));
   for (const char* flag :
        {"--checkpoint_every=2", "--keep_checkpoints=1", "--keep_every=2", "--resume"}) {
-    EXPECT_THAT(refused(TrainingFlags(adam, 4, {flag})), HasSubstr("needs --checkpoint_dir"));
+    EXPECT_THAT(refused(FlagsOfTraining(adam, 4, {flag})), HasSubstr("needs --checkpoint_dir"));
   }
-  EXPECT_THAT(refused(TrainingFlags(adam, 4, {"--checkpoint_dir=" + adam})),
+  EXPECT_THAT(refused(FlagsOfTraining(adam, 4, {"--checkpoint_dir=" + adam})),
               HasSubstr("Not a directory"));
-  EXPECT_THAT(refused(TrainingFlags(
+  EXPECT_THAT(refused(FlagsOfTraining(
                   adam, 4, {"--checkpoint_dir=" + folder, "--resume", "--checkpoint_every=-1"})),
               HasSubstr("must not be negative"));
   EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002"));
@@ -216,7 +216,7 @@ TEST(Checkpoint, NoRoomIsSaidAtOnce) {
   const std::string plan = PlanFor("room", {"--devices_per_node=1", "--optimizer=adam"});
   const std::string folder = CleanFolder("room"), said = ScratchFile("said");
   EXPECT_EQ(Shell(absl::StrCat("ulimit -f 8; exec $BIN/isomer-run ",
-                               Quoted(TrainingFlags(plan, 4, {"--checkpoint_dir=" + folder})),
+                               Quoted(FlagsOfTraining(plan, 4, {"--checkpoint_dir=" + folder})),
                                " > /dev/null 2> ", said)),
             3);
   EXPECT_THAT(ReadFile(said).value_or(""), HasSubstr("there is no room for"));
@@ -229,8 +229,8 @@ TEST(Checkpoint, SigtermWritesOneFirst) {
   const std::string folder = CleanFolder("term"), said = ScratchFile("term.out");
   EXPECT_EQ(Shell(absl::StrCat(
                 "$BIN/isomer-run ",
-                Quoted(TrainingFlags(plan, 1000000,
-                                     {"--checkpoint_dir=" + folder, "--checkpoint_every=5"})),
+                Quoted(FlagsOfTraining(plan, 1000000,
+                                       {"--checkpoint_dir=" + folder, "--checkpoint_every=5"})),
                 " > ", said, " & pid=$!; while [ ! -d ", folder,
                 "/step-000000005 ]; do sleep 0.02; done; kill -TERM $pid; wait $pid")),
             3);
@@ -238,8 +238,8 @@ TEST(Checkpoint, SigtermWritesOneFirst) {
   const std::vector<std::string> names = NamesIn(folder);
   ASSERT_FALSE(names.empty());
   const int64_t steps = std::atoll(names.back().c_str() + 5);
-  const std::vector<double> all = LossesOf(TrainingFlags(plan, steps + 3));
-  EXPECT_EQ(LossesOf(TrainingFlags(plan, steps + 3, {"--checkpoint_dir=" + folder, "--resume"})),
+  const std::vector<double> all = LossesOf(FlagsOfTraining(plan, steps + 3));
+  EXPECT_EQ(LossesOf(FlagsOfTraining(plan, steps + 3, {"--checkpoint_dir=" + folder, "--resume"})),
             Behind(all, static_cast<size_t>(steps)));
 }
 
@@ -249,18 +249,18 @@ TEST(Checkpoint, SurvivesKills) {
       PlanFor("kill", {"--devices_per_node=2", "--plan=zero3", "--optimizer=adam"});
   const std::string folder = CleanFolder("kill");
   constexpr int kSteps = 120;
-  const std::vector<double> all = LossesOf(TrainingFlags(plan, kSteps));
+  const std::vector<double> all = LossesOf(FlagsOfTraining(plan, kSteps));
   for (int kill = 1; kill <= 4; ++kill) {
     Shell(absl::StrCat("timeout --signal=KILL ", 0.25 + 0.13 * kill, " $BIN/isomer-run ",
-                       Quoted(TrainingFlags(plan, kSteps - 1,
-                                            {"--checkpoint_dir=" + folder, "--checkpoint_every=1",
-                                             "--resume", "--quiet"})),
+                       Quoted(FlagsOfTraining(plan, kSteps - 1,
+                                              {"--checkpoint_dir=" + folder, "--checkpoint_every=1",
+                                               "--resume", "--quiet"})),
                        " > /dev/null"));
   }
   const std::string json = ScratchFile("kill.json");
   const ProgramResult result = RunBinary(
       "isomer-run",
-      TrainingFlags(plan, kSteps, {"--checkpoint_dir=" + folder, "--resume", "--json=" + json}));
+      FlagsOfTraining(plan, kSteps, {"--checkpoint_dir=" + folder, "--resume", "--json=" + json}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, testing::Not(HasSubstr("is taken")));
   google::protobuf::Struct summary;
@@ -283,22 +283,22 @@ TEST(Checkpoint, ProcessesWriteOneTogether) {
   }
   const std::string plan =
       PlanFor("mpi", {"--devices_per_node=4", "--plan=zero3", "--optimizer=adam"});
-  const std::vector<double> all = LossesOf(TrainingFlags(plan, 8));
+  const std::vector<double> all = LossesOf(FlagsOfTraining(plan, 8));
   const std::string folder = CleanFolder("mpi");
   const ProgramResult written = RunUnderMpirun(
       4, "isomer-run",
-      TrainingFlags(plan, 4,
-                    {"--communicator=mpi", "--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
+      FlagsOfTraining(
+          plan, 4, {"--communicator=mpi", "--checkpoint_dir=" + folder, "--checkpoint_every=2"}));
   ASSERT_EQ(written.exit_code, 0) << written.err;
   EXPECT_THAT(NamesIn(folder), ElementsAre("step-000000002", "step-000000004"));
   EXPECT_THAT(NamesIn(folder + "/step-000000004"), ElementsAre("checkpoint", "state.safetensors"));
-  EXPECT_EQ(LossesOf(TrainingFlags(plan, 6, {"--checkpoint_dir=" + folder, "--resume"})),
+  EXPECT_EQ(LossesOf(FlagsOfTraining(plan, 6, {"--checkpoint_dir=" + folder, "--resume"})),
             std::vector<double>(all.begin() + 4, all.begin() + 6));
   // And processes from what threads wrote.
   const std::string json = ScratchFile("mpi.json");
   const ProgramResult read = RunUnderMpirun(
       4, "isomer-run",
-      TrainingFlags(
+      FlagsOfTraining(
           plan, 8,
           {"--communicator=mpi", "--checkpoint_dir=" + folder, "--resume", "--json=" + json}));
   ASSERT_EQ(read.exit_code, 0) << read.err;

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kData = ISOMER_SOURCE_DIR "/models/data/small/";
 
-struct Network {
+struct TorchNetwork {
   struct Output {
     std::string name;
     int64_t size = 0;
@@ -28,11 +28,11 @@ struct Network {
   std::vector<Output> outputs;
 };
 
-void PrintTo(const Network& network, std::ostream* out) { *out << network.file; }
+void PrintTo(const TorchNetwork& network, std::ostream* out) { *out << network.file; }
 
 // models/export/export_small.py describes the format.
-std::vector<Network> ReadReference() {
-  std::vector<Network> networks;
+std::vector<TorchNetwork> ReadReference() {
+  std::vector<TorchNetwork> networks;
   std::istringstream file(ReadFile(kData + "reference.txt").value());
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -52,7 +52,7 @@ std::vector<Network> ReadReference() {
       }
       networks.back().inputs[name] = std::move(array);
     } else if (kind == "output") {
-      Network::Output output;
+      TorchNetwork::Output output;
       output.name = name;
       words >> output.size >> word >> output.mean >> word >> output.sum_of_squares >> word;
       for (double value; words >> value;) output.first.push_back(value);
@@ -62,7 +62,7 @@ std::vector<Network> ReadReference() {
   return networks;
 }
 
-std::map<NodeId, Value<double>> Leaves(const Model& model, const Network& network) {
+std::map<NodeId, Value<double>> Leaves(const Model& model, const TorchNetwork& network) {
   std::map<NodeId, Value<double>> leaves;
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);
@@ -79,18 +79,18 @@ std::map<NodeId, Value<double>> Leaves(const Model& model, const Network& networ
   return leaves;
 }
 
-class SmallNetwork : public testing::TestWithParam<Network> {};
+class SmallNetwork : public testing::TestWithParam<TorchNetwork> {};
 
 // Weights are float32 in the file, and so are its constants: hence 1e-4 and not 1e-12.
 TEST_P(SmallNetwork, AgreesWithTorch) {
-  const Network& network = GetParam();
+  const TorchNetwork& network = GetParam();
   const auto model = ImportOnnx(kData + network.file);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto values = EvaluateGraph(model->graph, Leaves(*model, network));
   ASSERT_TRUE(values.ok()) << values.status();
   ASSERT_EQ(model->graph.outputs().size(), network.outputs.size());
   for (size_t o = 0; o < network.outputs.size(); ++o) {
-    const Network::Output& expected = network.outputs[o];
+    const TorchNetwork::Output& expected = network.outputs[o];
     const auto& [name, tensor] = model->graph.outputs()[o];
     EXPECT_EQ(name, expected.name);
     const Array<double>& computed = (*values)[tensor.node.value][tensor.output].parts[0];
@@ -107,7 +107,7 @@ TEST_P(SmallNetwork, AgreesWithTorch) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<Network>& info) {
+std::string NameOf(const testing::TestParamInfo<TorchNetwork>& info) {
   return info.param.file.substr(0, info.param.file.find('.'));
 }
 
