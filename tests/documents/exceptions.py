@@ -11,9 +11,11 @@ NOT_RUN = (
     (r"^scripts/gpu_bundle\.sh", "builds"),
     (r"venv", "ctest's `python_install`, with a built module"),
     (r"^python3? |^/usr/bin/python3 ", "needs PyTorch or onnx"),
-    (r"^scripts/check_(pytorch_export|exports)\.sh", "needs what PyTorch exports"),
+    (r"^scripts/check_(pytorch_export|jax_export|exports)\.sh", "needs what PyTorch exports"),
     (r"/tmp/(llama|gpt2)/model\.onnx", "needs what PyTorch exports"),
     (r"^torchrun ", "needs PyTorch"),
+    (r"net_jax\.py --check", "needs JAX"),
+    (r"/tmp/digits\.(npz|plan)|/tmp/dense\.npy", "needs what NumPy writes; ctest's TrainingFiles"),
     (r"^isomer-profile --show=F$", "of a MODEL"),
     (r"^srun ", "needs SLURM"),
     (r"--backend=cuda|^tar xf isomer-gpu", "needs a GPU"),
@@ -35,6 +37,7 @@ SLOW = (
     (r"^isomer-verify lemmas .*--exhaustive", "minutes"),
     (r"^isomer-verify mutate$|^isomer-verify mutate +#", "a minute"),
     (r"--out=F --(list_proposers|policy=)", "10 s each; README.md has searches like these"),
+    (r"^isomer-run /tmp/gpt\.plan", "half a minute"),
     (r"zoo:gpt_175b --batch_size=1024|gpt\.plan --machine=dgx_h100", "half a minute each"),
 )
 

@@ -240,7 +240,7 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
             {mlp, "--weight_decay=1", "--no_decay=no such"},
             "matches no weight that is trained"},
            {"isomer-run", run("--clip_norm=-1"), "--clip_norm must not be negative"},
-           {"isomer-run", run("--data=/dev/zero"), "is a device without an end"},
+           {"isomer-run", run("--data=/dev/zero"), "/dev/zero: is no regular file"},
            {"isomer-run", {"zoo:llama_70b"}, "and this computer has"},
            {"isomer-run", {"zoo:llama_70b", "--out=x.onnx"}, "above 2 GB, the limit of ONNX"},
            {"isomer-run",

@@ -184,6 +184,7 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
   const std::string folder = CleanFolder("refused");
   LossesOf(FlagsOfTraining(adam, 2, {"--checkpoint_dir=" + folder}));
   const auto refused = [&](std::vector<std::string> flags) {
+    flags.push_back("--quiet");
     const ProgramResult result = RunBinary("isomer-run", flags);
     EXPECT_EQ(result.exit_code, 2) << result.out;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;

@@ -52,7 +52,7 @@ std::vector<Forgery> ForgedOptions() {
       {"updates", "drained every second step where nothing flows", "tensor", Flushes(2),
        "there is no pipeline"},
       {"updates", "an optimizer that there is not", "data",
-       [](proto::PlanProto* p) { p->mutable_update()->set_optimizer("lion"); }, "lion"},
+       [](proto::PlanProto* p) { p->mutable_update()->set_optimizer("lamb"); }, "lamb"},
       {"updates", "a method that there is not", "data",
        [](proto::PlanProto* p) { p->mutable_update()->set_method("zero4"); }, "zero4"},
       {"updates", "a method that there is not, of one weight", "data",
