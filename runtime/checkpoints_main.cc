@@ -35,6 +35,10 @@ absl::Status Checkpoints::CheckFlags(const std::string& mode) {
   if (mode != "training") {
     return RefuseFlags({"checkpoint_dir"}, "is for training; the plan is for inference");
   }
+  if (absl::GetFlag(FLAGS_resume)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"check", "check_executions"},
+                                       "is of a training's first step; not with --resume"));
+  }
   if (absl::GetFlag(FLAGS_checkpoint_every) < 0 || absl::GetFlag(FLAGS_keep_checkpoints) < 0 ||
       absl::GetFlag(FLAGS_keep_every) < 0) {
     return absl::InvalidArgumentError(

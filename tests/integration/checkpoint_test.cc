@@ -204,6 +204,9 @@ TEST(Checkpoint, WhatDoesNotFitIsRefused) {
        {"--checkpoint_every=2", "--keep_checkpoints=1", "--keep_every=2", "--resume"}) {
     EXPECT_THAT(refused(FlagsOfTraining(adam, 4, {flag})), HasSubstr("needs --checkpoint_dir"));
   }
+  EXPECT_THAT(
+      refused(FlagsOfTraining(adam, 4, {"--checkpoint_dir=" + folder, "--resume", "--check"})),
+      HasSubstr("--check is of a training's first step"));
   EXPECT_THAT(refused(FlagsOfTraining(adam, 4, {"--checkpoint_dir=" + adam})),
               HasSubstr("Not a directory"));
   EXPECT_THAT(refused(FlagsOfTraining(
