@@ -535,8 +535,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   if (checkpoints == nullptr) {
     ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
   } else {
-    ISOMER_RETURN_IF_ERROR(checkpoints->Load(initial, absl::GetFlag(FLAGS_seed),
-                                             absl::StrCat(absl::Hex(feeder.fingerprint()))));
+    ISOMER_RETURN_IF_ERROR(
+        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), DigestString(feeder.fingerprint())));
     steps.first_step = checkpoints->first_step();
     *code_of_error = kExitStopped;
   }

@@ -57,6 +57,15 @@ void StepRunner::TellGradientNorm(int64_t step) {
   std::fflush(stdout);
 }
 
+absl::Status StepRunner::EndEpochs(int64_t from, int64_t to, Json* summary) {
+  const int64_t batches = feeder_.batches_per_epoch();
+  for (int64_t epoch = from / batches + 1; epoch <= to / batches; ++epoch) {
+    EraseProgressLine();
+    ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
   const int64_t batches = feeder_.batches_per_epoch();
   double mean = 0;
@@ -128,14 +137,10 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
       ISOMER_ASSIGN_OR_RETURN(
           agrees_, CheckAndPrintFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
-    const int64_t batches = epochs ? feeder_.batches_per_epoch() : 0;
-    for (int64_t epoch = epochs ? step / batches + 1 : 1; epochs && epoch <= done / batches;
-         ++epoch) {
-      EraseProgressLine();
-      ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
+    if (epochs) ISOMER_RETURN_IF_ERROR(EndEpochs(step, done, summary));
+    if (checkpoints_ != nullptr) {
+      ISOMER_ASSIGN_OR_RETURN(stopped_by_, checkpoints_->AfterStep(done, steps));
     }
-    if (checkpoints_ == nullptr) continue;
-    ISOMER_ASSIGN_OR_RETURN(stopped_by_, checkpoints_->AfterStep(done, steps));
   }
   progress.reset();
   if (checkpoints_ != nullptr) ISOMER_RETURN_IF_ERROR(checkpoints_->End(summary));

@@ -57,6 +57,8 @@ class StepRunner {
   absl::Status Steps(int64_t first, const std::vector<HostValues>& inputs);
   absl::StatusOr<int64_t> NumSteps() const;
   void TellGradientNorm(int64_t step);
+  // Epochs that ended in the steps from `from` to before `to`.
+  absl::Status EndEpochs(int64_t from, int64_t to, Json* summary);
   absl::Status EndEpoch(int64_t epoch, Json* summary);
   void Log(int64_t done);
   // Of the rows that test: ", test loss 0.1, test accuracy 97.8 %"; "" without.

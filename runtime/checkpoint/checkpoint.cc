@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,7 +20,7 @@
 namespace isomer {
 namespace {
 
-constexpr char kPrefix[] = "step-", kKind[] = "checkpoint";
+constexpr char kPrefix[] = "step-", kUnfinishedPrefix[] = ".step-";
 
 std::string NameIn(const CheckpointManifest::Tensor& tensor, OptimizerKind optimizer) {
   if (tensor.slot() == 0) return tensor.name();
@@ -68,6 +69,7 @@ class CheckpointValues : public LeafValues {
 
 std::string CheckpointName(int64_t step) { return absl::StrFormat("%s%09d", kPrefix, step); }
 std::string UnfinishedName(int64_t step) { return absl::StrCat(".", CheckpointName(step)); }
+bool IsUnfinishedName(absl::string_view name) { return absl::StartsWith(name, kUnfinishedPrefix); }
 
 std::vector<int64_t> CheckpointSteps(const std::string& folder) {
   std::vector<int64_t> steps;
@@ -128,7 +130,8 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
                                                              int64_t step) {
   std::string path = absl::StrCat(folder, "/", CheckpointName(step));
   CheckpointManifest manifest;
-  ISOMER_RETURN_IF_ERROR(LoadProto(absl::StrCat(path, "/", kManifestFile), kKind, &manifest));
+  ISOMER_RETURN_IF_ERROR(
+      LoadProto(absl::StrCat(path, "/", kManifestFile), kManifestKind, &manifest));
   if (manifest.step() != step) {
     return absl::DataLossError(absl::StrCat(path, ": it is of step ", manifest.step()));
   }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "pcg/ir/graph.h"
 #include "runtime/checkpoint/checkpoint.pb.h"
 #include "runtime/checkpoint/state_file.h"
@@ -24,10 +25,12 @@
 
 namespace isomer {
 
-inline constexpr char kManifestFile[] = "checkpoint", kStateFile[] = "state.safetensors";
+inline constexpr char kManifestFile[] = "checkpoint", kManifestKind[] = "checkpoint";
+inline constexpr char kStateFile[] = "state.safetensors";
 
 std::string CheckpointName(int64_t step);
 std::string UnfinishedName(int64_t step);
+bool IsUnfinishedName(absl::string_view name);
 // The steps of which the folder has checkpoints, ascending; none if there is no such folder.
 std::vector<int64_t> CheckpointSteps(const std::string& folder);
 

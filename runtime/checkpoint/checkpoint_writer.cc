@@ -68,7 +68,7 @@ absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layou
   std::error_code error;
   // What a run that was killed did not finish.
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, error)) {
-    if (entry.path().filename().string().starts_with(UnfinishedName(0).substr(0, 6))) {
+    if (IsUnfinishedName(entry.path().filename().string())) {
       std::filesystem::remove_all(entry.path(), error);
     }
   }
@@ -252,7 +252,7 @@ absl::Status CheckpointWriter::GatherShares(const std::string& folder,
 absl::Status CheckpointWriter::Finish(const std::string& folder,
                                       const CheckpointManifest& manifest) {
   ISOMER_RETURN_IF_ERROR(
-      SaveProto(absl::StrCat(folder, "/", kManifestFile), "checkpoint", manifest));
+      SaveProto(absl::StrCat(folder, "/", kManifestFile), kManifestKind, manifest));
   std::error_code error;
   for (int32_t rank = 0; rank < num_ranks(); ++rank) {
     std::filesystem::remove(absl::StrCat(folder, "/", ShareFile(rank)), error);

@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/support/hash.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
 
@@ -29,21 +30,14 @@ absl::Status FileError(const std::string& path, absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(path, ": ", doing, ": ", std::strerror(errno)));
 }
 
-// One to one: the finaliser of SplitMix64 (Steele et al., "Fast splittable pseudorandom number
-// generators", 2014).
-uint64_t Mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 void PositionSum::Add(int64_t first, int64_t stride, absl::Span<const float> elements) {
   uint64_t sum = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
     const uint64_t place = static_cast<uint64_t>(first) + i * static_cast<uint64_t>(stride);
-    sum += Mixed(place * 0x9e3779b97f4a7c15 + std::bit_cast<uint32_t>(elements[i]));
+    // Of one place, different bits give different numbers.
+    sum += HashMix(place * 0x9e3779b97f4a7c15 + std::bit_cast<uint32_t>(elements[i]));
   }
   value_ += sum;
 }
