@@ -142,11 +142,12 @@ absl::Status Checkpoints::End(Json* summary) {
   return absl::OkStatus();
 }
 
-absl::Status Checkpoints::WithAdvice(const absl::Status& status) const {
-  const std::vector<int64_t> steps = CheckpointSteps(options_.folder);
+absl::Status Checkpoints::WithAdvice(const absl::Status& status) {
+  const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);
+  const std::vector<int64_t> steps = CheckpointSteps(folder);
   if (status.ok() || steps.empty()) return status;
   return absl::Status(status.code(), absl::StrCat(status.message(), "; --resume goes on from step ",
-                                                  steps.back(), " (", options_.folder, ")"));
+                                                  steps.back(), " (", folder, ")"));
 }
 
 }  // namespace isomer

@@ -40,8 +40,8 @@ class Checkpoints {
   absl::StatusOr<const char*> AfterStep(int64_t done, int64_t steps);
   // Until all is written.
   absl::Status End(Json* summary);
-  // An error of the run, and how to go on.
-  absl::Status WithAdvice(const absl::Status& status) const;
+  // An error of a run with --checkpoint_dir, and how to go on.
+  static absl::Status WithAdvice(const absl::Status& status);
 
  private:
   Checkpoints(const Graph& graph, Job* job, CheckpointOptions options, int64_t every, bool resumes,

@@ -541,9 +541,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     *code_of_error = kExitStopped;
   }
   StepRunner runner(plan, steps, feeder, backend.get(), job.get(), checkpoints.get());
-  if (const absl::Status status = runner.Run(weights, &summary); !status.ok()) {
-    return checkpoints == nullptr ? status : checkpoints->WithAdvice(status);
-  }
+  ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
   SummariseData(feeder, &summary);
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
@@ -559,6 +557,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     return kExitStopped;
   }
   return runner.agrees() && executions_agree ? kExitDone : kExitNo;
+}
+
+// Says the error of a run, and how to go on where it can; returns `code`.
+int EndWith(const absl::Status& status, int code) {
+  ExitWith(code == kExitStopped ? Checkpoints::WithAdvice(status) : status);
+  return code;
 }
 
 // Every process does the same; rank 0 alone speaks. All end together, with the first error of any.
@@ -577,16 +581,14 @@ absl::StatusOr<int> RunAsProcess(
   const absl::Status status = processes->Finish(code.status());
   if (status.ok()) return code;
   // Said before any process ends, because who started them then ends the others.
-  if (processes->speaks()) ExitWith(status);
-  return code_of_error;
+  return processes->speaks() ? EndWith(status, code_of_error) : code_of_error;
 }
 
 absl::StatusOr<int> RunInThreads(const std::string& spec) {
   int code_of_error = kExitBadInput;
   const absl::StatusOr<int> code = RunSteps(spec, nullptr, &code_of_error);
   if (code.ok()) return code;
-  ExitWith(code.status());
-  return code_of_error;
+  return EndWith(code.status(), code_of_error);
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
