@@ -279,6 +279,25 @@ TEST(Checkpoint, SurvivesKills) {
   for (const std::string& name : NamesIn(folder)) EXPECT_NE(name[0], '.');
 }
 
+// The ranks that are left end at once, and one of them says how to go on.
+TEST(Checkpoint, ALostRankIsToldWithTheStepToGoOnFrom) {
+  const std::string plan =
+      PlanFor("lost", {"--devices_per_node=2", "--plan=zero3", "--optimizer=adam"});
+  const std::string folder = CleanFolder("lost"), said = ScratchFile("lost.err");
+  const std::string run = absl::StrCat(
+      "$BIN/isomer-run ",
+      Quoted(FlagsOfTraining(
+          plan, 1000000,
+          {"--communicator=tcp", "--checkpoint_dir=" + folder, "--checkpoint_every=5", "--quiet"})),
+      " > /dev/null 2> ");
+  EXPECT_EQ(Shell(absl::StrCat(
+                "export WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29617; ", "RANK=0 ", run,
+                said, " & first=$!; RANK=1 ", run, "/dev/null & second=$!; while [ ! -d ", folder,
+                "/step-000000005 ]; do sleep 0.02; done; kill -KILL $second; ", "wait $first")),
+            3);
+  EXPECT_THAT(ReadFile(said).value_or(""), HasSubstr("; --resume goes on from step "));
+}
+
 // Each process writes what its device has; threads go on from it.
 TEST(Checkpoint, ProcessesWriteOneTogether) {
   if (RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--communicator=mpi"})
