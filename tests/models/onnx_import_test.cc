@@ -442,14 +442,14 @@ TEST(OnnxSequence, WhatIsNotThereIsSaid) {
     file.Node("SequenceAt", {"parts", "at"}, {"y"}).Output("y", {2, 2});
     return std::string(ParseOnnx(file.Bytes(), "net.onnx").status().message());
   };
-  EXPECT_THAT(error_of(2, 3), testing::HasSubstr("its position is none of 3"));
-  EXPECT_THAT(error_of(2, -4), testing::HasSubstr("its position is none of 3"));
+  EXPECT_THAT(error_of(2, 3), testing::HasSubstr("its position 3 is none in a sequence of 3"));
+  EXPECT_THAT(error_of(2, -4), testing::HasSubstr("its position -4 is none in a sequence of 3"));
   EXPECT_THAT(error_of(0, 0), testing::HasSubstr("parts of size 0 of dim 1 of size 5"));
   OnnxFile file;
   file.Input("x", {2, 2}).Ints("at", {}, {0});
   file.Node("SequenceAt", {"x", "at"}, {"y"}).Output("y", {2, 2});
   EXPECT_THAT(std::string(ParseOnnx(file.Bytes(), "net.onnx").status().message()),
-              testing::HasSubstr("its sequence is not one that SplitToSequence makes"));
+              testing::HasSubstr("the sequence 'x' is not one that the file makes"));
 }
 
 }  // namespace

@@ -120,6 +120,16 @@ TEST(OnnxProvenance, WhatIsFoldedIsTrainedIfAParameterIsInIt) {
   EXPECT_THAT(exported.notes(), IsEmpty());
 }
 
+// A name of the program is that of what a node of the file makes: its sizes alone went in.
+// "int64_1" is a number that the exporter added.
+TEST(OnnxProvenance, WhatIsFoldedFromSizesIsNotTrained) {
+  Exported exported;
+  exported.Tensor("tmp", {4}, {1, 1, 1, 1}, "", {"int64_1_1d", "val_10", "view"});
+  exported.Tensor("scaled", {4}, {1, 1, 1, 2}, "", {"int64_1_1d", "val_11", "scale"});
+  exported.file().Node("Identity", {"x"}, {"view"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("scaled"));
+}
+
 // The table itself is not in the file any more.
 TEST(OnnxProvenance, ANoteNamesWhatIsTrainedInPlaceOfAParameter) {
   Exported exported;

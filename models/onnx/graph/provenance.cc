@@ -45,8 +45,11 @@ absl::string_view StemOf(absl::string_view name) {
   return name;
 }
 
-// The dynamo exporter calls what it adds to a program "val_" and a number.
-bool IsOfExporter(absl::string_view name) { return name != "val" && StemOf(name) == "val"; }
+// The dynamo exporter calls what it adds to a program "val_" and a number, and the integers in its
+// functions "int64_1", "int64_0_1d_31".
+bool IsOfExporter(absl::string_view name) {
+  return (name != "val" && StemOf(name) == "val") || absl::StartsWith(name, "int64_");
+}
 
 bool MakesTensors(absl::string_view stem) {
   for (const char* maker : {"arange", "zeros", "ones", "full", "empty", "eye", "fill", "linspace",
@@ -58,14 +61,20 @@ bool MakesTensors(absl::string_view stem) {
 }
 
 // Tensors of modules are called by their place, with dots; those of the outermost module have none,
-// like the nodes of the program. Where nothing else makes a tensor, it is one of these.
-std::vector<std::string> ModuleTensorsOf(const std::vector<std::string>& folded_from) {
+// like the nodes of the program. Where nothing else makes a tensor, it is one of these, unless the
+// file still has what makes a tensor of that name: then no more than its sizes went in.
+std::vector<std::string> ModuleTensorsOf(const std::vector<std::string>& folded_from,
+                                         const OnnxGraph& graph) {
   std::vector<std::string> of_modules, others;
   bool is_made = false;
   for (const std::string& name : folded_from) {
     if (IsOfExporter(name)) continue;
     is_made |= MakesTensors(StemOf(name));
-    (absl::StrContains(name, '.') ? of_modules : others).push_back(name);
+    if (absl::StrContains(name, '.')) {
+      of_modules.push_back(name);
+    } else if (graph.Producer(name) == nullptr) {
+      others.push_back(name);
+    }
   }
   return !of_modules.empty() || is_made ? of_modules : others;
 }
@@ -85,10 +94,11 @@ bool IsMask(const OnnxTensor& tensor) {
 }
 
 // That the exporter computed it from nothing that is trained.
-bool IsComputed(const OnnxTensor& tensor, const OnnxProvenance& provenance) {
+bool IsComputed(const OnnxTensor& tensor, const OnnxProvenance& provenance,
+                const OnnxGraph& graph) {
   if (provenance.folded_from.empty()) return false;
   return IsOfAngles(provenance.folded_from) || IsMask(tensor) ||
-         ModuleTensorsOf(provenance.folded_from).empty();
+         ModuleTensorsOf(provenance.folded_from, graph).empty();
 }
 
 // Tables of angles: floats of the file from which nothing but a sine or a cosine is made, seen
@@ -216,7 +226,7 @@ bool IsTransposeOf(const OnnxTensor& turned, const OnnxTensor& matrix) {
 std::vector<std::string> OriginsOf(const std::string& name, const OnnxGraph& graph) {
   const auto known = graph.provenance.find(name);
   if (known != graph.provenance.end() && !known->second.folded_from.empty()) {
-    return ModuleTensorsOf(known->second.folded_from);
+    return ModuleTensorsOf(known->second.folded_from, graph);
   }
   std::vector<std::string> origins;
   for (const auto& [other, tensor] : graph.constants) {
@@ -272,11 +282,11 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
     const bool is_kept = absl::EndsWith(provenance.kind, "BUFFER") ||
                          absl::EndsWith(provenance.kind, "CONSTANT_TENSOR");
     constant.is_literal =
-        is_number || is_kept || angles.contains(name) || IsComputed(constant, provenance);
+        is_number || is_kept || angles.contains(name) || IsComputed(constant, provenance, *graph);
     if (constant.is_literal || provenance.folded_from.size() < 2) continue;
     computed.push_back(
         absl::StrCat(QuotedName(name), " for ",
-                     absl::StrJoin(ModuleTensorsOf(provenance.folded_from), " and ")));
+                     absl::StrJoin(ModuleTensorsOf(provenance.folded_from, *graph), " and ")));
   }
   if (computed.empty()) return;
   notes->push_back(absl::StrCat(
@@ -302,7 +312,8 @@ void RestoreRepeatedParameters(OnnxGraph* graph) {
     if (!std::equal(tensor.floats.begin() + slice, tensor.floats.end(), tensor.floats.begin())) {
       continue;
     }
-    const std::vector<std::string> origins = ModuleTensorsOf(graph->provenance[name].folded_from);
+    const std::vector<std::string> origins =
+        ModuleTensorsOf(graph->provenance[name].folded_from, *graph);
     OnnxTensor sizes;
     sizes.dtype = DataType::kInt64;
     sizes.ints = tensor.dims;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -43,8 +42,6 @@ void AddCaptures(const onnx::GraphProto& graph, std::set<std::string>* captures)
   }
 }
 
-using Renaming = std::map<std::string, std::string>;
-
 void Rename(const Renaming& renaming, std::string* name) {
   const auto found = renaming.find(*name);
   if (found != renaming.end()) *name = found->second;
@@ -52,25 +49,12 @@ void Rename(const Renaming& renaming, std::string* name) {
 
 void RenameUses(const Renaming& renaming, onnx::NodeProto* node);
 
-void RenameIn(const Renaming& renaming, onnx::GraphProto* graph) {
-  for (onnx::TensorProto& initializer : *graph->mutable_initializer()) {
-    Rename(renaming, initializer.mutable_name());
-  }
-  for (onnx::ValueInfoProto& input : *graph->mutable_input()) {
-    Rename(renaming, input.mutable_name());
-  }
-  for (onnx::NodeProto& node : *graph->mutable_node()) RenameUses(renaming, &node);
-  for (onnx::ValueInfoProto& output : *graph->mutable_output()) {
-    Rename(renaming, output.mutable_name());
-  }
-}
-
 void RenameUses(const Renaming& renaming, onnx::NodeProto* node) {
   for (std::string& input : *node->mutable_input()) Rename(renaming, &input);
   for (std::string& output : *node->mutable_output()) Rename(renaming, &output);
   for (onnx::AttributeProto& attribute : *node->mutable_attribute()) {
-    if (attribute.has_g()) RenameIn(renaming, attribute.mutable_g());
-    for (onnx::GraphProto& graph : *attribute.mutable_graphs()) RenameIn(renaming, &graph);
+    if (attribute.has_g()) RenameAll(renaming, attribute.mutable_g());
+    for (onnx::GraphProto& graph : *attribute.mutable_graphs()) RenameAll(renaming, &graph);
   }
 }
 
@@ -118,13 +102,26 @@ std::string UnusedPrefix(const std::string& name,
   return unused;
 }
 
+void RenameAll(const Renaming& renaming, onnx::GraphProto* graph) {
+  for (onnx::TensorProto& initializer : *graph->mutable_initializer()) {
+    Rename(renaming, initializer.mutable_name());
+  }
+  for (onnx::ValueInfoProto& input : *graph->mutable_input()) {
+    Rename(renaming, input.mutable_name());
+  }
+  for (onnx::NodeProto& node : *graph->mutable_node()) RenameUses(renaming, &node);
+  for (onnx::ValueInfoProto& output : *graph->mutable_output()) {
+    Rename(renaming, output.mutable_name());
+  }
+}
+
 void RenameDefined(const std::string& prefix, const std::set<std::string>& taken,
                    onnx::GraphProto* graph) {
   Renaming renaming;
   for (const std::string& name : DefinedIn(*graph)) {
     if (!name.empty() && taken.count(name) > 0) renaming[name] = absl::StrCat(prefix, name);
   }
-  if (!renaming.empty()) RenameIn(renaming, graph);
+  if (!renaming.empty()) RenameAll(renaming, graph);
 }
 
 }  // namespace isomer

@@ -4,6 +4,7 @@
 #define ISOMER_MODELS_ONNX_GRAPH_SUBGRAPH_H_
 
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <string>
 
@@ -22,6 +23,11 @@ std::set<std::string> NamesIn(const onnx::GraphProto& graph);
 // with it. It is short: in place of long names stands "inner".
 std::string UnusedPrefix(const std::string& name,
                          std::initializer_list<const std::set<std::string>*> used);
+
+// Old names and new ones.
+using Renaming = std::map<std::string, std::string>;
+// In `graph`, and graphs inside of it; also names from around it that it uses.
+void RenameAll(const Renaming& renaming, onnx::GraphProto* graph);
 
 // Puts `prefix` before every name that `graph` defines and that is among `taken`.
 void RenameDefined(const std::string& prefix, const std::set<std::string>& taken,

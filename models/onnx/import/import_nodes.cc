@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/graph/fold.h"
 #include "models/onnx/graph/patterns.h"
+#include "models/onnx/import/control_flow.h"
 #include "models/onnx/import/evaluate.h"
 #include "models/onnx/import/operators.h"
+#include "models/onnx/import/sequences.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -18,12 +20,6 @@ namespace {
 const OnnxTensor* ConstantNamed(const std::string& name, const ImportState& state) {
   const auto found = state.onnx.constants.find(name);
   return found == state.onnx.constants.end() ? nullptr : &found->second;
-}
-
-absl::StatusOr<std::vector<int64_t>> SizesOf(const std::string& name, ImportState* state) {
-  if (const OnnxTensor* constant = ConstantNamed(name, *state)) return constant->dims;
-  ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(name, state));
-  return state->model.graph.type(tensor).Sizes();
 }
 
 // Shape(x): the sizes of x, from dim `start` to before dim `end`. Size(x): their product.
@@ -71,60 +67,6 @@ bool MeansTheSameSince(int64_t opset, const std::string& op) {
   return false;
 }
 
-bool IsDefined(const std::string& name, const ImportState& state) {
-  return name.empty() || state.tensors.count(name) > 0 || state.leaves.weights.count(name) > 0 ||
-         state.onnx.constants.count(name) > 0 || state.sequences.count(name) > 0;
-}
-
-// `name` becomes another name of what `of` is.
-absl::Status DefineAlias(const std::string& name, const std::string& of, ImportState* state) {
-  if (const OnnxTensor* constant = ConstantNamed(of, *state);
-      constant != nullptr && (constant->is_literal || !constant->is_float())) {
-    state->onnx.constants[name] = OnnxTensor(*constant);
-    return absl::OkStatus();
-  }
-  ISOMER_ASSIGN_OR_RETURN(state->tensors[name], TensorNamed(of, state));
-  return absl::OkStatus();
-}
-
-// The branch is imported as a part of the graph around it.
-absl::Status ImportIf(const OnnxNode& node, ImportState* state, std::vector<RefusedNode>* refused) {
-  const OnnxTensor* const condition =
-      node.inputs.size() == 1 ? ConstantNamed(node.inputs[0], *state) : nullptr;
-  if (condition == nullptr || condition->size() != 1) {
-    return absl::UnimplementedError(
-        "its condition is computed from data; If is read where it is known at import");
-  }
-  const auto branch =
-      node.attributes.find(condition->Number(0) != 0 ? "then_branch" : "else_branch");
-  if (branch == node.attributes.end() || !branch->second.has_g()) {
-    return absl::InvalidArgumentError("it lacks a branch");
-  }
-  ISOMER_ASSIGN_OR_RETURN(OnnxGraph graph, ReadOnnxSubgraph(state->onnx, node, branch->second.g()));
-  if (!graph.inputs.empty() || graph.outputs.size() != node.outputs.size()) {
-    return absl::InvalidArgumentError("a branch has inputs, or not the outputs of the node");
-  }
-  RecognizePatterns(&graph);
-  state->onnx.names.insert(graph.names.begin(), graph.names.end());
-  state->onnx.constants.merge(graph.constants);
-  std::swap(state->onnx.nodes, graph.nodes);
-  std::swap(state->onnx.producers, graph.producers);
-  std::swap(state->onnx.outputs, graph.outputs);
-  std::swap(state->onnx.depth, graph.depth);
-  const absl::Status status = ImportNodes(state, refused);
-  std::swap(state->onnx.nodes, graph.nodes);
-  std::swap(state->onnx.producers, graph.producers);
-  std::swap(state->onnx.outputs, graph.outputs);
-  std::swap(state->onnx.depth, graph.depth);
-  ISOMER_RETURN_IF_ERROR(status);
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const bool was_refused = refused != nullptr && !IsDefined(graph.outputs[i].name(), *state);
-    if (node.outputs[i].empty() || was_refused) continue;
-    ISOMER_RETURN_IF_ERROR(DefineAlias(node.outputs[i], graph.outputs[i].name(), state));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
   const OnnxOperator* const op = FindOnnxOperator(node.op);
   if (op == nullptr) {
@@ -151,16 +93,6 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
   NodeImporter importer(node, state);
   op->import(importer);
   return importer.Finish();
-}
-
-absl::Status ImportNode(const OnnxNode& node, ImportState* state,
-                        std::vector<RefusedNode>* refused) {
-  if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
-  if (node.op == "If") return ImportIf(node, state, refused);
-  ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
-  if (!value) return ImportOperator(node, state);
-  state->onnx.constants[node.outputs[0]] = *std::move(value);
-  return absl::OkStatus();
 }
 
 // False for nodes behind one that was refused.
@@ -196,10 +128,55 @@ std::vector<size_t> DeadAncestors(const OnnxGraph& graph, const std::vector<bool
 
 }  // namespace
 
+std::set<std::string> RunningStatistics(const OnnxGraph& graph) {
+  std::set<std::string> names;
+  for (const OnnxNode& node : graph.nodes) {
+    if (node.op != "BatchNormalization" || !node.domain.empty()) continue;
+    for (size_t i = 3; i < node.inputs.size(); ++i) names.insert(node.inputs[i]);
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<int64_t>> SizesOf(const std::string& name, ImportState* state) {
+  if (const OnnxTensor* constant = ConstantNamed(name, *state)) return constant->dims;
+  ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(name, state));
+  return state->model.graph.type(tensor).Sizes();
+}
+
+bool IsDefined(const std::string& name, const ImportState& state) {
+  return name.empty() || state.tensors.count(name) > 0 || state.leaves.weights.count(name) > 0 ||
+         state.onnx.constants.count(name) > 0 || state.sequences.count(name) > 0;
+}
+
+absl::Status DefineAlias(const std::string& name, const std::string& of, ImportState* state) {
+  if (const auto sequence = state->sequences.find(of); sequence != state->sequences.end()) {
+    state->sequences[name] = std::vector<std::string>(sequence->second);
+    return absl::OkStatus();
+  }
+  if (const OnnxTensor* constant = ConstantNamed(of, *state);
+      constant != nullptr && (constant->is_literal || !constant->is_float())) {
+    state->onnx.constants[name] = OnnxTensor(*constant);
+    return absl::OkStatus();
+  }
+  ISOMER_ASSIGN_OR_RETURN(state->tensors[name], TensorNamed(of, state));
+  return absl::OkStatus();
+}
+
+absl::Status ImportNode(const OnnxNode& node, ImportState* state,
+                        std::vector<RefusedNode>* refused) {
+  if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
+  if (IsControlFlow(node.op)) return ImportControlFlow(node, state, refused);
+  if (IsSequenceOperator(node.op)) return ImportSequenceOperator(node, state);
+  ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
+  if (!value) return ImportOperator(node, state);
+  state->onnx.constants[node.outputs[0]] = *std::move(value);
+  return absl::OkStatus();
+}
+
 bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
   if (!node.domain.empty() || !MeansTheSameSince(graph.OpsetOf(node), node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
-         node.op == "Size" || node.op == "If";
+         node.op == "Size" || IsControlFlow(node.op) || IsSequenceOperator(node.op);
 }
 
 std::string DomainName(const OnnxNode& node) {

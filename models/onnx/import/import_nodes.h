@@ -1,11 +1,13 @@
 #ifndef ISOMER_MODELS_ONNX_IMPORT_IMPORT_NODES_H_
 #define ISOMER_MODELS_ONNX_IMPORT_IMPORT_NODES_H_
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/onnx/import/node_importer.h"
 
 namespace isomer {
@@ -25,10 +27,23 @@ struct RefusedNode {
 };
 
 // Imports the nodes of state->onnx that an output needs, in order: those whose value is known are
-// computed, of an If the branch that its condition says takes its place, the others become nodes of
-// the graph. Errors begin with the node.
-// With `refused`, nodes that fail are added to it, and those that depend on them passed over.
+// computed, graphs inside of nodes take their places (control_flow.h), the others become nodes of
+// the graph. Errors begin with the node. With `refused`, nodes that fail are added to it, and those
+// that depend on them passed over.
 absl::Status ImportNodes(ImportState* state, std::vector<RefusedNode>* refused = nullptr);
+
+// One node, whose operands are defined.
+absl::Status ImportNode(const OnnxNode& node, ImportState* state,
+                        std::vector<RefusedNode>* refused = nullptr);
+
+// Whether there is a tensor or a sequence of that name yet; "" is one that is left out.
+bool IsDefined(const std::string& name, const ImportState& state);
+// `name` becomes another name of what `of` is.
+absl::Status DefineAlias(const std::string& name, const std::string& of, ImportState* state);
+absl::StatusOr<std::vector<int64_t>> SizesOf(const std::string& name, ImportState* state);
+
+// The running statistics of normalisations: they follow the data, not a gradient.
+std::set<std::string> RunningStatistics(const OnnxGraph& graph);
 
 }  // namespace isomer
 

@@ -125,51 +125,6 @@ void ImportSplit(NodeImporter& node) {
   for (int64_t i = 0; i < parts; ++i) node.Define(static_cast<int>(i), split[i]);
 }
 
-// Of a split that no sequence is made of at run time, as PyTorch's exporter writes it when it does
-// not optimise: all that is asked of the sequence are its parts, by constant positions. Without
-// sizes the parts are of one slice each, without the dim where keepdims is 0; a scalar is the size
-// of all parts but the last.
-void ImportSplitToSequence(NodeImporter& node) {
-  const TensorRef x = node.Operand(0);
-  const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(x));
-  const bool keeps_dim = node.attributes.Int("keepdims", 1) != 0 || node.HasInput(1);
-  std::vector<int64_t> sizes = node.HasInput(1) ? node.ConstantInts(1) : std::vector<int64_t>{1};
-  if (!node.ok() || sizes.empty()) return;
-  const int64_t size = node.Sizes(x)[axis];
-  if (!node.HasInput(1) || node.Constant(1)->dims.empty()) {
-    const int64_t each = sizes[0];
-    constexpr int64_t kMostParts = 1 << 16;
-    if (!node.Expect(each >= 1 && size / each <= kMostParts, "parts of size ", each, " of dim ",
-                     axis, " of size ", size)) {
-      return;
-    }
-    sizes.assign(size / each, each);
-    if (size % each != 0) sizes.push_back(size % each);
-  }
-  std::vector<TensorRef> parts = {x};
-  if (sizes.size() != 1 || sizes[0] != size) parts = SplitInto(node, x, axis, sizes);
-  if (!node.ok()) return;
-  if (!keeps_dim) {
-    std::vector<int64_t> dims = node.Sizes(x);
-    dims.erase(dims.begin() + axis);
-    for (TensorRef& part : parts) part = node.Reshape(part, dims);
-  }
-  node.state().sequences[node.node().outputs[0]] = std::move(parts);
-}
-
-void ImportSequenceAt(NodeImporter& node) {
-  const auto sequence = node.state().sequences.find(node.node().inputs[0]);
-  if (sequence == node.state().sequences.end()) {
-    return node.Refuse("its sequence is not one that SplitToSequence makes");
-  }
-  const std::vector<int64_t> at = node.ConstantInts(1);
-  if (!node.ok()) return;
-  const auto parts = static_cast<int64_t>(sequence->second.size());
-  const int64_t position = at.size() == 1 ? at[0] + (at[0] < 0 ? parts : 0) : -1;
-  if (!node.Expect(position >= 0 && position < parts, "its position is none of ", parts)) return;
-  node.Define(0, sequence->second[position]);
-}
-
 // Slice(x, starts, ends, axes, steps); before opset 10 with attributes and without steps.
 void ImportSlice(NodeImporter& node) {
   TensorRef x = node.Operand(0);

@@ -59,6 +59,10 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
     type = input->second;
   } else {
     const auto constant = state->onnx.constants.find(name);
+    if (state->sequences.contains(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(QuotedName(name), " is a sequence, and it takes a tensor"));
+    }
     if (constant == state->onnx.constants.end()) {
       return absl::InternalError(absl::StrCat("tensor ", QuotedName(name), " was not imported"));
     }

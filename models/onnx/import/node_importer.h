@@ -23,16 +23,17 @@ struct ImportState {
   OnnxGraph onnx;
   OnnxLeaves leaves;
   Model model;
-  std::map<std::string, TensorRef> tensors;                 // those that are in the graph
-  std::map<std::string, std::vector<TensorRef>> sequences;  // of tensors in the graph
-  std::vector<bool> depends_on_data;                        // per node of the graph
+  std::map<std::string, TensorRef> tensors;                   // those that are in the graph
+  std::map<std::string, std::vector<std::string>> sequences;  // the names of their tensors
+  std::vector<bool> depends_on_data;                          // per node of the graph
   std::set<std::string> untrained;  // floats that are constants: running statistics
   std::vector<std::string> notes;
   std::string batch_fixed_by;  // the first node that states the batch that the file fixes
   // What the import may yet compute by itself. A file of a few bytes can ask for any amount.
-  int64_t fold_budget = int64_t{1} << 27;     // elements read and written by FoldNode
-  int64_t literal_budget = int64_t{1} << 26;  // elements of tables in formulas
-  double work_budget = 1 << 26;               // points of iteration spaces of constants
+  int64_t fold_budget = int64_t{1} << 27;          // elements read and written by FoldNode
+  int64_t literal_budget = int64_t{1} << 26;       // elements of tables in formulas
+  double work_budget = 1 << 26;                    // points of iteration spaces of constants
+  int64_t unrolled_bytes_left = int64_t{1} << 28;  // of the bodies of loops, an iteration each
 };
 
 // The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/onnx/graph/attention_reading.h"
+#include "models/onnx/graph/batched_iterations.h"
 #include "models/onnx/graph/equal_nodes.h"
 #include "models/onnx/graph/graph.h"
 #include "models/onnx/graph/patterns.h"
@@ -60,16 +61,6 @@ absl::Status BindInputs(const ImportOptions& options, OnnxGraph* graph) {
   }
   graph->inputs = std::move(open);
   return absl::OkStatus();
-}
-
-// The running statistics of normalisations: they follow the data, not a gradient.
-std::set<std::string> RunningStatistics(const OnnxGraph& graph) {
-  std::set<std::string> names;
-  for (const OnnxNode& node : graph.nodes) {
-    if (node.op != "BatchNormalization" || !node.domain.empty()) continue;
-    for (size_t i = 3; i < node.inputs.size(); ++i) names.insert(node.inputs[i]);
-  }
-  return names;
 }
 
 absl::Status AddOutputs(ImportState* state) {
@@ -146,6 +137,7 @@ absl::StatusOr<Model> ParseOnnx(absl::string_view contents, const std::string& n
   ISOMER_ASSIGN_OR_RETURN(ImportState state, StateBeforeNodes(contents, name, options));
   if (absl::Status status = ImportNodes(&state); !status.ok()) return InFile(name, status);
   if (absl::Status status = AddOutputs(&state); !status.ok()) return InFile(name, status);
+  BatchIterations(&state.model);
   ReadAttention(&state.model);
   for (const std::string& assumption : state.model.assumptions) {
     state.notes.push_back(absl::StrCat(name, ": assumption: ", assumption));

@@ -66,8 +66,6 @@ void ImportCenterCropPad(NodeImporter& node);
 
 // lookup.cc
 void ImportSplit(NodeImporter& node);
-void ImportSplitToSequence(NodeImporter& node);
-void ImportSequenceAt(NodeImporter& node);
 void ImportSlice(NodeImporter& node);
 void ImportGather(NodeImporter& node);
 void ImportGatherElements(NodeImporter& node);
