@@ -188,6 +188,12 @@ TensorProto::DataType OnnxElementType(DataType dtype) {
   return TensorProto::BOOL;
 }
 
+float RoundedTo(DataType dtype, double value) {
+  if (dtype == DataType::kFloat16) return Float16(value);
+  if (dtype == DataType::kBFloat16) return BFloat16(value);
+  return static_cast<float>(value);
+}
+
 int64_t NumElementsOf(const std::vector<int64_t>& dims) {
   constexpr int64_t kMost = int64_t{1} << 48;
   int64_t product = 1;  // of all but 0

@@ -44,6 +44,9 @@ absl::StatusOr<DataType> OnnxDataType(int data_type);
 // The inverse.
 onnx::TensorProto::DataType OnnxElementType(DataType dtype);
 
+// The number of float type `dtype` that is nearest to `value`.
+float RoundedTo(DataType dtype, double value);
+
 // The product, or -1 where a size is negative or the product of those that are not 0 above 2^48.
 int64_t NumElementsOf(const std::vector<int64_t>& dims);
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "models/onnx/tensor.h"
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/ir/operator_facts.h"
-#include "pcg/support/half.h"
 
 namespace isomer {
 namespace {
@@ -22,12 +22,6 @@ int64_t SizeProduct(const std::vector<int64_t>& sizes) {
   int64_t product = 1;  // Of sizes of a graph, whose product fits.
   for (int64_t size : sizes) product *= size;
   return product;
-}
-
-double RoundedTo(DataType dtype, double value) {
-  if (dtype == DataType::kFloat16) return Float16(static_cast<float>(value));
-  if (dtype == DataType::kBFloat16) return BFloat16(static_cast<float>(value));
-  return IsFloat(dtype) ? static_cast<float>(value) : value;
 }
 
 // Up to which integers a type holds all.
@@ -132,7 +126,8 @@ class ElementwiseCall {
   double Of(const std::vector<double>& operands) {
     const auto known = known_.find(operands);
     if (known != known_.end()) return known->second;
-    const double value = RoundedTo(dtype_, Computed(operands));
+    const double computed = Computed(operands);
+    const double value = IsFloat(dtype_) ? RoundedTo(dtype_, computed) : computed;
     // What is not a number is not equal to itself, as a key either.
     const bool is_key = std::none_of(operands.begin(), operands.end(),
                                      [](double operand) { return std::isnan(operand); });

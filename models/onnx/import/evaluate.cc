@@ -8,7 +8,6 @@
 
 #include "models/onnx/graph/fold.h"
 #include "pcg/evaluation/evaluator.h"
-#include "pcg/support/half.h"
 
 namespace isomer {
 namespace {
@@ -81,12 +80,6 @@ std::optional<Values<double>> ValuesOf(const Model& model) {
   return *std::move(values);
 }
 
-float Rounded(double value, DataType dtype) {
-  if (dtype == DataType::kFloat16) return Float16(value);
-  if (dtype == DataType::kBFloat16) return BFloat16(value);
-  return static_cast<float>(value);
-}
-
 std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
   OnnxTensor tensor;
   tensor.dtype = value.type.dtype;
@@ -95,7 +88,7 @@ std::optional<OnnxTensor> TensorOf(const Value<double>& value) {
   std::vector<float> floats;
   for (double number : value.part(0, 0).data) {
     if (tensor.is_float()) {
-      floats.push_back(Rounded(number, tensor.dtype));
+      floats.push_back(RoundedTo(tensor.dtype, number));
     } else if (std::abs(number) <= 0x1p53) {
       tensor.ints.push_back(static_cast<int64_t>(number));
     } else {
@@ -260,7 +253,7 @@ std::optional<OnnxTensor> SummedAlong(const OnnxNode& node, const ImportState& s
       sum += x->Number(at);
       const double value = is_exclusive ? before : sum;
       if (x->is_float()) {
-        floats[at] = Rounded(value, x->dtype);
+        floats[at] = RoundedTo(x->dtype, value);
       } else if (std::abs(value) <= 0x1p53) {
         result.ints[at] = static_cast<int64_t>(value);
       } else {
