@@ -113,7 +113,12 @@ absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& sp
   if (!DeclaredKind(contents).empty() || LooksLikeGraphText(contents)) {
     return std::vector<std::string>();
   }
-  return ListUnsupported(contents, spec, import_options);
+  ISOMER_ASSIGN_OR_RETURN(std::vector<std::string> lines,
+                          ListUnsupported(contents, spec, import_options));
+  if (lines.empty() && options.notes != nullptr) {
+    options.notes->push_back(absl::StrCat(spec, ": all of it is supported"));
+  }
+  return lines;
 }
 
 }  // namespace isomer

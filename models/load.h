@@ -28,7 +28,7 @@ struct LoadOptions {
 absl::StatusOr<Model> LoadAnyModel(const std::string& spec, const LoadOptions& options = {});
 
 // What of an .onnx file is not supported, all at once, a line each (ListUnsupported of
-// models/onnx/import/onnx_import.h). Empty for files of other kinds.
+// models/onnx/import/onnx_import.h); if nothing, a note says so. Empty for files of other kinds.
 absl::StatusOr<std::vector<std::string>> ListUnsupportedOf(const std::string& spec,
                                                            const LoadOptions& options = {});
 

@@ -93,6 +93,7 @@ TEST(OnnxFlags, ListUnsupported) {
     const ProgramResult none =
         RunBinary(program, {SourceFile("models/data/resnext50.onnx"), "--list_unsupported"});
     EXPECT_EQ(none.exit_code, 0) << none.out << none.err;
+    EXPECT_THAT(none.err, HasSubstr("resnext50.onnx: all of it is supported"));
     const ProgramResult some = RunBinary(
         program, {SourceFile("tests/data/onnx/refused/slice_start_out_of_bounds/model.onnx"),
                   "--list_unsupported"});
