@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """A network in PyTorch, exported with its initial weights, and what PyTorch trains of it.
 
-    VENV/bin/python bench/training/pytorch.py gpt|lstm FOLDER JSON
+    VENV/bin/python bench/training/pytorch.py gpt|lstm SEED FOLDER [JSON]
 
-reads FOLDER/train.bin and test.bin (train.py writes them), writes FOLDER/NETWORK.onnx, and then the
-losses of 300 steps of PyTorch on the rows of train.bin in their order, and the loss on test.bin, as
-JSON has them of isomer-run. Needs torch, onnx and onnxscript.
+writes FOLDER/NETWORK.seedSEED.onnx, and into JSON, as isomer-run does, the losses of 300 steps of
+PyTorch on the rows of FOLDER/train.bin in their order, and the loss on test.bin (train.py writes both). Needs torch, onnx and onnxscript.
 """
 import array
 import json
@@ -38,9 +37,9 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """As GPT-2: norms before, one table for embedding and logits; 9,956,480 parameters; no dropout."""
+    """As GPT-2: norms before, one table for embedding and logits; 9,951,360 parameters; no dropout."""
 
-    def __init__(self, layers=8, hidden=320, heads=8, seq=32):
+    def __init__(self, layers=8, hidden=320, heads=8, seq=16):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(VOCABULARY, hidden), nn.Embedding(seq, hidden)
         self.blocks = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
@@ -73,7 +72,7 @@ class Lstm(nn.Module):
 
 
 # The network, samples of a step, their tokens, the peak of the rate, the decay of weights.
-NETWORKS = {"gpt": (Gpt, 8, 32, 6e-4, 0.1), "lstm": (Lstm, 16, 32, 3e-3, 0.0)}
+NETWORKS = {"gpt": (Gpt, 8, 16, 6e-4, 0.1), "lstm": (Lstm, 16, 32, 3e-3, 0.0)}
 
 
 def batches_of(path, batch, seq):
@@ -118,18 +117,18 @@ def train(network, folder, batch, seq, peak, decay):
     return {"loss": losses, "metrics": metrics}
 
 
-def main(name, folder, out):
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
+def main(name, seed, folder, out=None):
+    torch.manual_seed(int(seed))
     kind, batch, seq, peak, decay = NETWORKS[name]
     network = kind()
     ids = torch.zeros(batch, seq, dtype=torch.int64)
     # Without optimize=False weights lose their names, and tied ones may come apart.
-    torch.onnx.export(network, (ids,), f"{folder}/{name}.onnx", input_names=["ids"], output_names=["logits"],
+    torch.onnx.export(network, (ids,), f"{folder}/{name}.seed{seed}.onnx", input_names=["ids"], output_names=["logits"],
                       dynamo=True, optimize=False, external_data=False)
-    summary = train(network, folder, batch, seq, peak, decay)
-    with open(out, "w") as file:
-        json.dump(summary, file)
+    if out:
+        summary = train(network, folder, batch, seq, peak, decay)
+        with open(out, "w") as file:
+            json.dump(summary, file)
 
 
 if __name__ == "__main__":

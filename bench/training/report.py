@@ -36,7 +36,7 @@ def complaints_of(training, rows):
     complaints = []
     kinds = collections.defaultdict(list)
     for row in rows:
-        if row.plan is None:
+        if row.seed:
             continue
         where = f"{training.name}: {row.name}"
         for step, off in enumerate(differences(reference["loss"], row.summary["loss"])):
@@ -49,7 +49,8 @@ def complaints_of(training, rows):
             if not abs(row.summary["metrics"][metric] - expected) <= noise:
                 complaints.append(f"{where}: {metric} is {row.summary['metrics'][metric]:.6g}, "
                                   f"and {expected:.6g} on one device; {noise:.2g} is noise")
-        kinds[row.plan.devices, row.headline, str(sorted(row.splits.items()))].append(row.name)
+        if row.plan is not None:
+            kinds[row.plan.devices, row.headline, str(sorted(row.splits.items()))].append(row.name)
     for same in kinds.values():
         if len(same) > 1:
             complaints.append(f"{training.name}: one plan under several names: {'; '.join(same)}")
@@ -99,11 +100,11 @@ def picture(training, rows):
     y = apart.y(math.log10(TOLERANCE))
     apart.parts.append(f'<line x1="520" x2="900" y1="{y}" y2="{y}" stroke="#c00" stroke-dasharray="4"/>')
     legend = []
-    plans = [row for row in rows if row.plan is not None]
+    plans = [row for row in rows if row.plan is not None or row.name == "PyTorch"]
     for row in rows[1:]:
         if row.seed:
             losses.line(row.summary["loss"][:STEPS], "#ccc", row.name)
-        elif row.plan is None:
+        elif row not in plans:
             off = differences(rows[0].summary["loss"], row.summary["loss"])
             apart.line([math.log10(value) if value else apart.low for value in off], "#bbb", row.name, 3)
     losses.line(rows[0].summary["loss"][:STEPS], "#999", rows[0].name, 3)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Trains five networks, each under several plans, and compares: bench/results/training.
 
-    bench/training/train.py [--only=digits,lstm,gpt,dlrm,moe] [--bin=build/release/bin] [--work=FOLDER]
-    bench/training/train.py --only=gpt_pytorch,lstm_pytorch --python=VENV/bin/python
+    bench/training/train.py [--only=digits,lstm,dlrm,moe] [--bin=build/release/bin] [--work=FOLDER]
+    bench/training/train.py --only=gpt,lstm_pytorch --python=VENV/bin/python
 
 Each training runs on one device as the model is, with three seeds, and then under plans on 1 to 8
 devices, as threads and as processes (trainings.py). Losses of the first 300 steps must be within
 1e-3 of those of one device, and the metrics on test rows at the end as near as three seeds are to
-each other: else exit code 1. Those of gpt_pytorch and lstm_pytorch must be PyTorch's.
+each other: else exit code 1. So must PyTorch's be, which
+exports gpt and lstm_pytorch and trains them, too.
 
 Runs that FOLDER has are not repeated; --report runs nothing and writes the results of those. Takes
 hours; needs Python's standard library, and mpirun for plans that say so (without it they run as
@@ -115,16 +116,18 @@ class Runner:
     def flags(self, training):
         return training.run.format(work=self.work).split()
 
-    def model(self, training):
-        return training.model.format(work=self.work)
+    def model(self, training, seed=None):
+        return training.model.format(work=self.work, seed=seed or training.seeds[0])
 
     def train_command(self, training, seed, other=False):
         flags = [other_rounding(flag) if other else flag for flag in self.flags(training)]
-        return [os.path.join(self.bin, "isomer-run"), self.model(training), f"--optimizer={training.optimizer}",
+        return [os.path.join(self.bin, "isomer-run"), self.model(training, seed), f"--optimizer={training.optimizer}",
                 f"--seed={seed}", *flags]
 
-    def pytorch_command(self, training, out):
-        return [self.python, os.path.join(ROOT, "bench/training/pytorch.py"), training.pytorch, self.work, out]
+    def pytorch_command(self, training, seed, out=None):
+        command = [self.python or "python3", os.path.join(ROOT, "bench/training/pytorch.py"), training.pytorch, str(seed),
+                   self.work]
+        return command + [out] if out else command
 
     def plan_name(self, training, plan):
         return file_name(f"{training.name}.{plan.devices}.{plan.name}")
@@ -162,20 +165,25 @@ class Runner:
         if self.make(file, lambda out: run(command(out), self.path(f"{file}.log"))):
             yield Row(name, self.summary(file), **fields)
 
+    def export(self, training, seed, out):
+        run(self.pytorch_command(training, seed), f"{out}.log")
+        open(out, "w").close()
+
     def references(self, training):
         """What plans are compared with, and then how far other seeds and another rounding are from it."""
         name = training.name
-        if training.pytorch:
-            yield from self.made_row(f"{name}.pytorch.json", "PyTorch", lambda out: self.pytorch_command(training, out),
-                                     headline="the module")
         for seed in training.seeds:
+            if training.pytorch:
+                self.make(f"{name}.seed{seed}.exported", lambda out: self.export(training, seed, out))
             said = f"one device, seed {seed}" if seed != training.seeds[0] else "one device"
             yield from self.made_row(f"{name}.seed{seed}.json", said,
                                      lambda out: self.train_command(training, seed) + [f"--json={out}"], seed=True)
-        if training.seeds:
-            yield from self.made_row(f"{name}.rounded.json", "one device, another rounding",
-                                     lambda out: self.train_command(training, training.seeds[0], True) + [f"--json={out}"],
-                                     headline="the rate is off by its last bit")
+        yield from self.made_row(f"{name}.rounded.json", "one device, another rounding",
+                                 lambda out: self.train_command(training, training.seeds[0], True) + [f"--json={out}"],
+                                 headline="the rate is off by its last bit")
+        if training.pytorch:
+            yield from self.made_row(f"{name}.pytorch.json", "PyTorch", headline="the module",
+                                     command=lambda out: self.pytorch_command(training, training.seeds[0], out))
 
     def train(self, training):
         """All rows of a training that there are."""
@@ -197,25 +205,25 @@ class Runner:
         return rows
 
     def commands(self, training, rows):
-        """What to type for each figure; a shell's $work is the folder, and $flags what all runs have."""
+        """What to type for each figure; $WORK is the folder, and $FLAGS what all runs have."""
         def typed(command):
-            words = [word.replace(self.work, "$work").replace(self.bin + "/", "").replace(ROOT + "/", "") for word in command]
+            words = [word.replace(self.work, "$WORK").replace(self.bin + "/", "").replace(ROOT + "/", "") for word in command]
             return " ".join(f"'{word}'" if any(c in word for c in "?&") else word for word in words)
-        lines = [f"work={WORK}", f'flags="{typed(self.flags(training))}"']
-        if training.pytorch:
-            lines.append(typed(self.pytorch_command(training, f"{self.work}/pytorch.json")).replace(self.python or "None", "VENV/bin/python"))
+        lines = [f"WORK={WORK}", f'FLAGS="{typed(self.flags(training))}"']
         for seed in training.seeds:
+            if training.pytorch:
+                out = [f"{self.work}/pytorch.json"] if seed == training.seeds[0] else []
+                lines.append("VENV/bin/python " + typed(self.pytorch_command(training, seed, *out)[1:]))
             lines.append(typed(self.train_command(training, seed)))
-        if training.seeds:
-            lines.append(typed(self.train_command(training, training.seeds[0], True)))
+        lines.append(typed(self.train_command(training, training.seeds[0], True)))
         for plan in [row.plan for row in rows if row.plan]:
-            file = f"$work/{file_name(f'{plan.devices} {plan.name}')}.plan"
+            file = f"$WORK/{file_name(f'{plan.devices} {plan.name}')}.plan"
             lines.append(typed(self.plan_command(training, plan, file)))
             launched = {"threads": "", "mpi": f"mpirun -n {plan.devices} ",
                         "tcp": f"torchrun --no-python --nproc_per_node={plan.devices} "}[plan.communicator]
             lines.append(launched + typed(self.run_command(training, plan, file)))
         shared = typed(self.flags(training))
-        return lines[:2] + [line.replace(shared, "$flags") for line in lines[2:]]
+        return lines[:2] + [re.sub(re.escape(shared) + r"(?!\S)", "$FLAGS", line) for line in lines[2:]]
 
 
 def shortened(training, steps):

@@ -25,6 +25,7 @@ NOT_RUN = (
     (r"\| man -l", "needs man"),
     (r"^(time )?build/release/bench/|^bench/\w+\.sh", "bench/run.sh, by hand"),
     (r"^(time )?build/release/bin/", "bench/run.sh, by hand"),
+    (r"^bench/training/train\.py |\$(WORK|FLAGS)|^WORK=", "bench/training/train.py runs it, in hours; ctest's `trainings`"),
     (r"^build/release/tests/", "ctest runs it"),
 )
 

@@ -28,4 +28,4 @@ expect() { # CODE TEXT ARGUMENT..
 }
 expect 1 "digits: ZeRO 1, 4 tcp: the loss of step 21 is off by 2.0e-03, of 1e-03 allowed" --only=digits --report
 expect 2 "there are digits, lstm, gpt" --only=digit
-expect 2 "needs a Python that has PyTorch" --only=gpt_pytorch
+expect 2 "needs a Python that has PyTorch" --only=gpt
