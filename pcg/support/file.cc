@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/support/atomic_file.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -32,54 +34,15 @@ class FileDescriptor {
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() { Close(); }
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
 
   int get() const { return fd_; }
-  // 0 or -1 with errno, like close(2).
-  int Close() {
-    int result = fd_ >= 0 ? close(fd_) : 0;
-    fd_ = -1;
-    return result;
-  }
 
  private:
-  int fd_;
+  const int fd_;
 };
-
-absl::Status WriteAll(int fd, const std::string& path, absl::string_view contents) {
-  while (!contents.empty()) {
-    ssize_t written = write(fd, contents.data(), contents.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(path, errno);
-    contents.remove_prefix(written);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WriteDirectly(const std::string& path, absl::string_view contents) {
-  FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.get() < 0) return FileError(path, errno);
-  return WriteAll(file.get(), path, contents);
-}
-
-absl::Status WriteSynced(const std::string& temporary, const std::string& path,
-                         absl::string_view contents) {
-  FileDescriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0 && errno == ENOENT && !path.empty()) {
-    return absl::NotFoundError(absl::StrCat(path, ": the folder to write to does not exist"));
-  }
-  if (file.get() < 0) return FileError(path, errno);
-  ISOMER_RETURN_IF_ERROR(WriteAll(file.get(), path, contents));
-  if (fsync(file.get()) != 0 || file.Close() != 0) return FileError(path, errno);
-  return absl::OkStatus();
-}
-
-// Makes the rename itself survive a crash. Some file systems cannot sync a folder: not an error.
-void SyncFolder(const std::filesystem::path& folder) {
-  FileDescriptor file(
-      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() >= 0) (void)fsync(file.get());
-}
 
 // The file to replace, links followed; none for a pipe or device, which is written to directly.
 absl::StatusOr<std::optional<std::string>> TargetOf(const std::string& path) {
@@ -98,6 +61,67 @@ std::string TemporaryName(const std::string& target) {
 }
 
 }  // namespace
+
+AtomicFile::AtomicFile(std::string path, std::string target, std::string temporary, int file)
+    : path_(std::move(path)),
+      target_(std::move(target)),
+      temporary_(std::move(temporary)),
+      file_(file) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : AtomicFile(std::move(other.path_), std::move(other.target_),
+                 std::exchange(other.temporary_, ""), std::exchange(other.file_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<std::string> target, TargetOf(path));
+  if (!target.has_value()) {
+    const int device = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (device < 0) return FileError(path, errno);
+    return AtomicFile(path, "", "", device);
+  }
+  const std::string temporary = TemporaryName(*target);
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && errno == ENOENT && !path.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": the folder to write to does not exist"));
+  }
+  if (file < 0) return FileError(path, errno);
+  return AtomicFile(path, *target, temporary, file);
+}
+
+absl::Status AtomicFile::Append(absl::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t written = write(file_, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError(path_, errno);
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (!temporary_.empty() && fsync(file_) != 0) return FileError(path_, errno);
+  if (close(std::exchange(file_, -1)) != 0) return FileError(path_, errno);
+  if (temporary_.empty()) return absl::OkStatus();
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) return FileError(path_, errno);
+  temporary_.clear();
+  // Makes the rename itself survive a crash. What is written is there in any case.
+  SyncFolder(std::filesystem::path(target_).parent_path().string()).IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status SyncFolder(const std::string& folder) {
+  const FileDescriptor file(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() < 0) return FileError(folder, errno);
+  const bool is_done = fsync(file.get()) == 0 || errno == EINVAL || errno == ENOSYS;
+  if (is_done) return absl::OkStatus();
+  return FileError(folder, errno);
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -128,26 +152,13 @@ absl::Status CheckCanWrite(const std::string& path) {
   if (!target.has_value()) {
     return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : FileError(path, errno);
   }
-  const std::string temporary = TemporaryName(*target);
-  const absl::Status status = WriteSynced(temporary, path, "");
-  unlink(temporary.c_str());
-  return status;
+  return AtomicFile::Create(path).status();
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
-  ISOMER_ASSIGN_OR_RETURN(const std::optional<std::string> target, TargetOf(path));
-  if (!target.has_value()) return WriteDirectly(path, contents);
-  const std::string temporary = TemporaryName(*target);
-  absl::Status status = WriteSynced(temporary, path, contents);
-  if (status.ok() && rename(temporary.c_str(), target->c_str()) != 0) {
-    status = FileError(path, errno);
-  }
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  SyncFolder(std::filesystem::path(*target).parent_path());
-  return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  ISOMER_RETURN_IF_ERROR(file.Append(contents));
+  return file.Commit();
 }
 
 }  // namespace isomer
