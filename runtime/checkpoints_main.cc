@@ -57,15 +57,16 @@ absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(const Graph&
         absl::StrCat("--checkpoint_dir=", folder, " has checkpoints up to step ", steps.back(),
                      " already: --resume goes on from there, another folder begins anew"));
   }
-  if (speaks) ISOMER_RETURN_IF_ERROR(TryFolder(folder));
-  for (const Schedule::HostTensor& parameter : job->schedule().parameters) {
-    if (parameter.trainable) ISOMER_RETURN_IF_ERROR(job->ViewsOf(parameter).status());
-  }
-  const CheckpointOptions options = {.folder = folder,
-                                     .keep = absl::GetFlag(FLAGS_keep_checkpoints),
-                                     .keep_every = absl::GetFlag(FLAGS_keep_every)};
+  ISOMER_RETURN_IF_ERROR(TryFolder(folder, job->options().control));
+  const int64_t every = absl::GetFlag(FLAGS_checkpoint_every);
+  ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
+                          CheckpointWriter::Make(graph, job,
+                                                 {.folder = folder,
+                                                  .keep = absl::GetFlag(FLAGS_keep_checkpoints),
+                                                  .keep_every = absl::GetFlag(FLAGS_keep_every),
+                                                  .prepares = every > 0}));
   return std::unique_ptr<Checkpoints>(
-      new Checkpoints(graph, job, options, absl::GetFlag(FLAGS_checkpoint_every), resumes, speaks));
+      new Checkpoints(graph, job, folder, every, resumes, speaks, std::move(writer)));
 }
 
 absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const std::string& data) {
@@ -75,20 +76,19 @@ absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const s
   std::unique_ptr<Checkpoint> checkpoint;
   if (resumes_) {
     std::vector<std::string> notes;
-    ISOMER_ASSIGN_OR_RETURN(checkpoint,
-                            NewestCheckpoint(options_.folder, job_.options().control, &notes));
+    ISOMER_ASSIGN_OR_RETURN(checkpoint, NewestCheckpoint(folder_, job_.options().control, &notes));
     for (const std::string& note : notes) {
       if (speaks_) PrintNote(note);
     }
     if (checkpoint == nullptr && !notes.empty()) {
       return absl::DataLossError(
-          absl::StrCat("--resume: none of the checkpoints in ", options_.folder, " is whole"));
+          absl::StrCat("--resume: none of the checkpoints in ", folder_, " is whole"));
     }
   }
   if (checkpoint == nullptr) {
     if (resumes_ && speaks_) {
-      PrintNote(absl::StrCat("--resume: there is no checkpoint in ", options_.folder,
-                             " yet; training begins"));
+      PrintNote(
+          absl::StrCat("--resume: there is no checkpoint in ", folder_, " yet; training begins"));
     }
     return job_.SetParameters(initial);
   }
@@ -110,7 +110,7 @@ absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const s
 absl::StatusOr<const char*> Checkpoints::AfterStep(int64_t done, int64_t steps) {
   // What one of them knows, all must: they write together.
   const char* stop = AskedToStop();
-  std::string problem(writer_.Poll().message());
+  std::string problem(writer_->Poll().message());
   if (ControlPlane* const control = job_.options().control; control != nullptr) {
     const std::string mine = absl::StrCat(stop == nullptr ? "" : stop, "\n", problem);
     ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(mine));
@@ -125,27 +125,33 @@ absl::StatusOr<const char*> Checkpoints::AfterStep(int64_t done, int64_t steps) 
   const int64_t at_once = job_.num_steps();
   const bool is_time = every_ > 0 && done / every_ != (done - at_once) / every_;
   if (is_time || stop != nullptr || done >= steps) {
-    ISOMER_RETURN_IF_ERROR(writer_.Begin(done, seed_, data_));
+    ISOMER_RETURN_IF_ERROR(writer_->Begin(done, seed_, data_));
     begun_ = done;
-    most_stall_us_ = std::max(most_stall_us_, writer_.stall_us());
   }
   return stop;
 }
 
 absl::Status Checkpoints::End(Json* summary) {
-  ISOMER_RETURN_IF_ERROR(writer_.Wait());
+  ISOMER_RETURN_IF_ERROR(writer_->Wait());
   Json& about = (*summary)["checkpoints"];
   about["first_step"] = first_step_;
   about["last_step"] = begun_;
-  about["stall_us"] = most_stall_us_;
-  about["write_us"] = writer_.write_us();
+  about["stall_us"] = writer_->stall_us();
+  about["waited_us"] = writer_->waited_us();
+  about["write_us"] = writer_->write_us();
   return absl::OkStatus();
 }
 
 absl::Status Checkpoints::WithAdvice(const absl::Status& status) {
+  if (status.ok()) return status;
   const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);
-  const std::vector<int64_t> steps = CheckpointSteps(folder);
-  if (status.ok() || steps.empty()) return status;
+  std::vector<int64_t> steps = CheckpointSteps(folder);
+  // As far as can be told without reading all.
+  while (!steps.empty() &&
+         !Checkpoint::Open(absl::StrCat(folder, "/", CheckpointName(steps.back()))).ok()) {
+    steps.pop_back();
+  }
+  if (steps.empty()) return status;
   return absl::Status(status.code(), absl::StrCat(status.message(), "; --resume goes on from step ",
                                                   steps.back(), " (", folder, ")"));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,27 +45,26 @@ class Checkpoints {
   static absl::Status WithAdvice(const absl::Status& status);
 
  private:
-  Checkpoints(const Graph& graph, Job* job, CheckpointOptions options, int64_t every, bool resumes,
-              bool speaks)
+  Checkpoints(const Graph& graph, Job* job, std::string folder, int64_t every, bool resumes,
+              bool speaks, std::unique_ptr<CheckpointWriter> writer)
       : graph_(graph),
         job_(*job),
-        options_(options),
+        folder_(std::move(folder)),
         every_(every),
         resumes_(resumes),
         speaks_(speaks),
-        writer_(graph, job, std::move(options)) {}
+        writer_(std::move(writer)) {}
 
   const Graph& graph_;
   Job& job_;
-  const CheckpointOptions options_;
+  const std::string folder_;
   const int64_t every_;
   const bool resumes_, speaks_;
   int64_t first_step_ = 0;
   uint64_t seed_ = 0;
   std::string data_;
   int64_t begun_ = -1;  // of the newest
-  double most_stall_us_ = 0;
-  CheckpointWriter writer_;
+  const std::unique_ptr<CheckpointWriter> writer_;
 };
 
 }  // namespace isomer

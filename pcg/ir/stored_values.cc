@@ -1,8 +1,5 @@
 #include "pcg/ir/stored_values.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -69,12 +66,8 @@ std::vector<float> StoredValues::ToVector() const {
 
 void StoredValues::LetGo() const {
   if (file_ == nullptr) return;
-  // Of whole pages; others may need the first and the last.
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  const int64_t first = (file_->offset + page - 1) / page * page;
-  const int64_t end = file_->offset + file_->elements * BytesPerElement(dtype_);
-  if (end - first < page) return;
-  madvise(const_cast<char*>(mapping_.get()) + first, (end - first) / page * page, MADV_DONTNEED);
+  MappedFile{mapping_, file_->file_bytes}.LetGo(file_->offset,
+                                                file_->elements * BytesPerElement(dtype_));
 }
 
 bool operator==(const StoredValues& a, const StoredValues& b) {

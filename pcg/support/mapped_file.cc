@@ -55,6 +55,15 @@ absl::StatusOr<MappedFile> MapFile(const std::string& path) {
   return mapping;
 }
 
+void MappedFile::LetGo(int64_t offset, int64_t count) const {
+  // Of whole pages; others may need the first and the last.
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t first = (offset + page - 1) / page * page;
+  const int64_t whole = (offset + count - first) / page * page;
+  if (whole <= 0) return;
+  madvise(const_cast<char*>(bytes.get()) + first, static_cast<size_t>(whole), MADV_DONTNEED);
+}
+
 absl::StatusOr<FileContents> OpenFile(const std::string& path, int64_t most_read) {
   FileContents contents;
   struct stat status = {};

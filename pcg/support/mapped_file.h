@@ -14,6 +14,9 @@ namespace isomer {
 struct MappedFile {
   std::shared_ptr<const char> bytes;  // null: empty
   int64_t size = 0;
+
+  // What has been read of these bytes need not stay in memory; who reads them again may.
+  void LetGo(int64_t offset, int64_t count) const;
 };
 
 // One mapping of each file, while anybody has it. Errors name the file: "w.bin: no regular file".

@@ -1,17 +1,23 @@
 #include "runtime/checkpoint/checkpoint.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/support/file.h"
 #include "pcg/support/proto_io.h"
@@ -19,6 +25,15 @@
 
 namespace isomer {
 namespace {
+
+// Elements that are verified at a time: so many stay in memory (64 MiB).
+constexpr size_t kWindow = size_t{16} << 20;
+
+// Like a checkpoint that is not finished, so that it goes when one is written.
+constexpr char kProbeFile[] = ".step-seen-by-all";
+
+// Behind a name that another tensor has.
+constexpr char kTaken[] = "'";
 
 constexpr char kPrefix[] = "step-", kUnfinishedPrefix[] = ".step-";
 
@@ -35,10 +50,11 @@ std::string DimsText(const CheckpointManifest::Tensor& tensor) {
 class CheckpointValues : public LeafValues {
  public:
   // Leaves that the checkpoint lacks are those of `others`, if there are any.
-  explicit CheckpointValues(const LeafValues* others) : others_(others) {}
+  CheckpointValues(const StateFile& file, const LeafValues* others)
+      : file_(file), others_(others) {}
 
   void Add(const std::string& name, absl::Span<const float> elements) {
-    leaves_[name] = std::make_unique<StoredLeaf>(elements);
+    leaves_[name] = std::make_unique<StoredLeaf>(file_, elements);
   }
 
   absl::StatusOr<const Leaf*> Find(const Graph& graph, NodeId leaf) const override {
@@ -52,18 +68,29 @@ class CheckpointValues : public LeafValues {
  private:
   class StoredLeaf : public Leaf {
    public:
-    explicit StoredLeaf(absl::Span<const float> elements) : elements_(elements) {}
+    StoredLeaf(const StateFile& file, absl::Span<const float> elements)
+        : file_(file), elements_(elements) {}
     void Read(int64_t first, int64_t stride, int64_t count, double* to) const override {
       for (int64_t i = 0; i < count; ++i) to[i] = elements_[first + i * stride];
     }
+    void LetGo() const override { file_.LetGo(elements_); }
 
    private:
+    const StateFile& file_;
     const absl::Span<const float> elements_;
   };
 
+  const StateFile& file_;
   const LeafValues* const others_;
   std::map<std::string, std::unique_ptr<const Leaf>> leaves_;
 };
+
+absl::Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
+  return CheckCanWrite(absl::StrCat(folder, "/", kManifestFile));
+}
 
 }  // namespace
 
@@ -87,11 +114,28 @@ std::vector<int64_t> CheckpointSteps(const std::string& folder) {
   return steps;
 }
 
-absl::Status TryFolder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return absl::UnavailableError(absl::StrCat(folder, ": ", error.message()));
-  return CheckCanWrite(absl::StrCat(folder, "/", kManifestFile));
+absl::Status TryFolder(const std::string& folder, ControlPlane* control) {
+  const bool is_first = control == nullptr || control->rank() == 0;
+  const std::string probe = absl::StrCat(folder, "/", kProbeFile);
+  // What no file of another host, or of another run, has.
+  const std::string word = absl::StrCat(getpid(), " ", absl::ToUnixNanos(absl::Now()), "\n");
+  absl::Status status = is_first ? MakeFolder(folder) : absl::OkStatus();
+  if (status.ok() && is_first && control != nullptr) status = WriteFileAtomically(probe, word);
+  if (control == nullptr || control->num_ranks() == 1) return status;
+  const absl::Cleanup removes = [&] {
+    if (is_first) std::remove(probe.c_str());
+  };
+  const std::string told = status.ok() ? word : std::string(status.message());
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> words, control->Gather(told));
+  // Of an error of the first the others hear when the job ends.
+  ISOMER_RETURN_IF_ERROR(status);
+  const bool sees_it = ReadFile(probe).value_or("") == words[0];
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(sees_it ? "1" : "0"));
+  const auto blind = std::find(all.begin(), all.end(), "0");
+  if (blind == all.end()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--checkpoint_dir=", folder, ": rank ", blind - all.begin(),
+                   " does not see what rank 0 writes there; all need one folder"));
 }
 
 CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule) {
@@ -115,38 +159,41 @@ CheckpointManifest ManifestOf(const Graph& graph, const Schedule& schedule) {
 absl::StatusOr<StateLayout> LayoutOf(const CheckpointManifest& manifest) {
   ISOMER_ASSIGN_OR_RETURN(const OptimizerKind optimizer, ParseOptimizer(manifest.optimizer()));
   std::vector<StateTensor> tensors;
+  std::set<std::string> names = {kMetadataName};
   for (const CheckpointManifest::Tensor& tensor : manifest.tensors()) {
     if (tensor.slot() < 0 || tensor.slot() > NumStates(optimizer)) {
       return absl::DataLossError(
           absl::StrCat("'", tensor.name(), "' has no state ", tensor.slot()));
     }
-    tensors.push_back(
-        {.name = NameIn(tensor, optimizer), .dims = {tensor.dims().begin(), tensor.dims().end()}});
+    // A leaf may be called as the state of another is here.
+    std::string name = NameIn(tensor, optimizer);
+    while (!names.insert(name).second) name += kTaken;
+    tensors.push_back({.name = name, .dims = {tensor.dims().begin(), tensor.dims().end()}});
   }
   return LayOut(std::move(tensors));
 }
 
-absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& folder,
-                                                             int64_t step) {
-  std::string path = absl::StrCat(folder, "/", CheckpointName(step));
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
   CheckpointManifest manifest;
   ISOMER_RETURN_IF_ERROR(
       LoadProto(absl::StrCat(path, "/", kManifestFile), kManifestKind, &manifest));
-  if (manifest.step() != step) {
-    return absl::DataLossError(absl::StrCat(path, ": it is of step ", manifest.step()));
-  }
   ISOMER_ASSIGN_OR_RETURN(StateLayout layout, LayoutOf(manifest));
   ISOMER_ASSIGN_OR_RETURN(StateFile file,
                           StateFile::Open(absl::StrCat(path, "/", kStateFile), layout));
   return std::unique_ptr<Checkpoint>(
-      new Checkpoint(std::move(path), std::move(manifest), std::move(layout), std::move(file)));
+      new Checkpoint(path, std::move(manifest), std::move(layout), std::move(file)));
 }
 
 absl::Status Checkpoint::Verify(int64_t share, int64_t shares) const {
   for (int t = 0; t < manifest_.tensors_size(); ++t) {
     if (t % shares != share) continue;
     PositionSum sum;
-    sum.Add(0, 1, file_.ElementsOf(layout_.tensors[t]));
+    const absl::Span<const float> elements = file_.ElementsOf(layout_.tensors[t]);
+    for (size_t at = 0; at < elements.size(); at += kWindow) {
+      const absl::Span<const float> window = elements.subspan(at, kWindow);
+      sum.Add(static_cast<int64_t>(at), 1, window);
+      file_.LetGo(window);
+    }
     if (sum.value() == manifest_.tensors(t).sum()) continue;
     return absl::DataLossError(absl::StrCat(path_, "/", kStateFile, ": '", layout_.tensors[t].name,
                                             "' is not what was written"));
@@ -186,10 +233,10 @@ absl::Status Checkpoint::CheckFits(const CheckpointManifest& job) const {
 
 absl::Status Checkpoint::Restore(const LeafValues& initial, Job* job) const {
   std::map<int32_t, CheckpointValues> slots;
-  slots.emplace(0, CheckpointValues(&initial));
+  slots.emplace(0, CheckpointValues(file_, &initial));
   for (int t = 0; t < manifest_.tensors_size(); ++t) {
     const CheckpointManifest::Tensor& tensor = manifest_.tensors(t);
-    const auto [slot, is_new] = slots.try_emplace(tensor.slot(), nullptr);
+    const auto [slot, is_new] = slots.try_emplace(tensor.slot(), file_, nullptr);
     slot->second.Add(tensor.name(), file_.ElementsOf(layout_.tensors[t]));
   }
   std::vector<const LeafValues*> states;
@@ -201,27 +248,42 @@ absl::Status Checkpoint::Restore(const LeafValues& initial, Job* job) const {
                                             manifest_.loss_scale_skipped()));
 }
 
+absl::StatusOr<std::unique_ptr<Checkpoint>> WholeCheckpoint(const std::string& path,
+                                                            ControlPlane* control) {
+  absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path);
+  absl::Status status = checkpoint.status();
+  if (status.ok()) {
+    status = (*checkpoint)
+                 ->Verify(control == nullptr ? 0 : control->rank(),
+                          control == nullptr ? 1 : control->num_ranks());
+  }
+  std::string problem(status.message());
+  if (control != nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(problem));
+    const auto bad =
+        std::find_if(all.begin(), all.end(), [](const std::string& of) { return !of.empty(); });
+    problem = bad == all.end() ? "" : *bad;
+  }
+  if (problem.empty()) return checkpoint;
+  return absl::DataLossError(problem);
+}
+
 absl::StatusOr<std::unique_ptr<Checkpoint>> NewestCheckpoint(const std::string& folder,
                                                              ControlPlane* control,
                                                              std::vector<std::string>* notes) {
   std::vector<int64_t> steps = CheckpointSteps(folder);
   for (; !steps.empty(); steps.pop_back()) {
-    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(folder, steps.back());
-    absl::Status status = checkpoint.status();
-    if (status.ok()) {
-      status = (*checkpoint)
-                   ->Verify(control == nullptr ? 0 : control->rank(),
-                            control == nullptr ? 1 : control->num_ranks());
+    const std::string path = absl::StrCat(folder, "/", CheckpointName(steps.back()));
+    absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = WholeCheckpoint(path, control);
+    if (checkpoint.ok() && (*checkpoint)->manifest().step() != steps.back()) {
+      checkpoint = absl::DataLossError(
+          absl::StrCat(path, ": it is of step ", (*checkpoint)->manifest().step()));
     }
-    std::string problem(status.message());
-    if (control != nullptr) {
-      ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(problem));
-      const auto bad =
-          std::find_if(all.begin(), all.end(), [](const std::string& of) { return !of.empty(); });
-      problem = bad == all.end() ? "" : *bad;
-    }
-    if (problem.empty()) return *std::move(checkpoint);
-    notes->push_back(absl::StrCat(problem, "; the checkpoint before it is taken"));
+    if (checkpoint.ok()) return checkpoint;
+    // Of others, such as that a process is gone, no other checkpoint is a way out.
+    if (!absl::IsDataLoss(checkpoint.status())) return checkpoint;
+    notes->push_back(
+        absl::StrCat(checkpoint.status().message(), "; the checkpoint before it is taken"));
   }
   return nullptr;
 }

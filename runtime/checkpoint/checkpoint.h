@@ -34,8 +34,10 @@ bool IsUnfinishedName(absl::string_view name);
 // The steps of which the folder has checkpoints, ascending; none if there is no such folder.
 std::vector<int64_t> CheckpointSteps(const std::string& folder);
 
-// Makes the folder where there is none, and finds out whether it can be written to.
-absl::Status TryFolder(const std::string& folder);
+// Makes the folder where there is none, and finds out whether it can be written to, and whether all
+// processes see what the first writes there: "--checkpoint_dir=d: rank 1 does not see what rank 0
+// writes there". `control`: of the processes that all do this; null: there is one.
+absl::Status TryFolder(const std::string& folder, ControlPlane* control);
 
 // The tensors that a job's checkpoints have, without values: of each trained leaf the weight, and
 // its states where there are any, in the order of the graph.
@@ -46,8 +48,8 @@ absl::StatusOr<StateLayout> LayoutOf(const CheckpointManifest& manifest);
 // One that is read.
 class Checkpoint {
  public:
-  // Errors name the file: it is missing, damaged, of another size.
-  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& folder, int64_t step);
+  // `path`: of its folder. Errors name the file: it is missing, damaged, of another size.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   // That every tensor with a number equal to `share` modulo `shares` is what was written.
   absl::Status Verify(int64_t share, int64_t shares) const;
@@ -72,8 +74,11 @@ class Checkpoint {
   const StateFile file_;
 };
 
+// One that is opened and verified. `control`: of the processes that all do this, each with a share
+// of the work; null: there is one. DataLoss, on all of them: it is damaged.
+absl::StatusOr<std::unique_ptr<Checkpoint>> WholeCheckpoint(const std::string& path,
+                                                            ControlPlane* control);
 // The newest that is whole; null: there is none. Of those that are not, `notes` gets a line each.
-// `control`: of the processes that all do this, each with a share of the work; null: there is one.
 absl::StatusOr<std::unique_ptr<Checkpoint>> NewestCheckpoint(const std::string& folder,
                                                              ControlPlane* control,
                                                              std::vector<std::string>* notes);

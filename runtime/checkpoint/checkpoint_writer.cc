@@ -1,21 +1,21 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/support/atomic_file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/execution/arrangement.h"
+#include "runtime/execution/host_memory.h"
 
 namespace isomer {
 namespace {
@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kLook{10};
 // How often processes that wait say so: well within the deadline of their messages.
 constexpr std::chrono::seconds kTell{5};
 constexpr char kDone[] = "done";
+// What is copied in one go, by one of the threads that copy.
+constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 double UsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -39,17 +41,6 @@ absl::Status FileSystemError(const std::string& path, const std::error_code& err
   return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
 }
 
-// Until the disk has the names in it.
-absl::Status SyncFolder(const std::string& path) {
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
-  const bool is_synced = fsync(folder) == 0 || errno == EINVAL;  // Some have nothing to sync.
-  const int error = errno;
-  close(folder);
-  if (is_synced) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(error)));
-}
-
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Graph& graph, Job* job, CheckpointOptions options)
@@ -59,9 +50,58 @@ CheckpointWriter::CheckpointWriter(const Graph& graph, Job* job, CheckpointOptio
       control_(job->options().control),
       tensors_(ManifestOf(graph, job->schedule())) {}
 
-CheckpointWriter::~CheckpointWriter() {
-  is_given_up_ = true;
-  if (thread_.joinable()) thread_.join();
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Make(
+    const Graph& graph, Job* job, CheckpointOptions options) {
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(graph, job, std::move(options)));
+  ISOMER_RETURN_IF_ERROR(writer->FindParts());
+  if (writer->options_.prepares) {
+    writer->thread_.Begin([memory = writer->memory_.get()] {
+      memory->Touch();
+      return absl::OkStatus();
+    });
+  }
+  return writer;
+}
+
+CheckpointWriter::~CheckpointWriter() { is_given_up_ = true; }
+
+absl::Status CheckpointWriter::FindParts() {
+  const Schedule& schedule = job_.schedule();
+  for (int t = 0; t < tensors_.tensors_size(); ++t) {
+    tensor_of_[{tensors_.tensors(t).name(), tensors_.tensors(t).slot()}] = t;
+  }
+  int64_t bytes = 0, in_use = 0, devices = 0;
+  for (int32_t device = 0; device < schedule.options.num_devices; ++device) {
+    if (!job_.IsHere(device)) continue;
+    ++devices;
+    in_use += job_.memory().host_bytes[device];
+    if (job_.CanReadBesideSteps()) in_use += job_.memory().arena_bytes[device];
+  }
+  for (const StatePart& part : StatePartsOf(schedule, /*each_once=*/true)) {
+    const Buffer& buffer = schedule.buffers[part.buffer];
+    const Schedule::HostTensor& parameter = schedule.parameters[part.parameter];
+    if (!job_.IsHere(buffer.device)) continue;
+    const bool is_known = !parts_.empty() && parts_.back().part.parameter == part.parameter;
+    absl::StatusOr<Arrangement> arrangement =
+        is_known ? parts_.back().arrangement : job_.ArrangementOf(parameter);
+    ISOMER_RETURN_IF_ERROR(arrangement.status());
+    std::vector<std::pair<NodeId, size_t>> tensors;
+    for (NodeId leaf : arrangement->leaves()) {
+      tensors.emplace_back(leaf, tensor_of_.at({graph_.node(leaf).name, part.slot}));
+    }
+    part_of_[part.buffer] = parts_.size();
+    parts_.push_back({part, bytes, *std::move(arrangement), std::move(tensors)});
+    bytes += buffer.bytes();
+  }
+  ISOMER_RETURN_IF_ERROR(
+      CheckFitsHost("the devices of this process, and a copy of what they train for checkpoints,",
+                    bytes + in_use));
+  ISOMER_ASSIGN_OR_RETURN(memory_, StagingMemory::Allocate(bytes));
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  for (int64_t i = 0; job_.CanReadBesideSteps() && i < std::min(cores, devices); ++i) {
+    copiers_.push_back(std::make_unique<Worker>());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layout) {
@@ -82,24 +122,59 @@ absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layou
 }
 
 absl::Status CheckpointWriter::TakeCopies() {
-  copies_.clear();
-  // Each device fills its own.
-  std::map<BufferId, size_t> place;
-  for (const StatePart& part : StatePartsOf(job_.schedule(), /*each_once=*/true)) {
-    place[part.buffer] = copies_.size();
-    copies_.push_back({part, {}});
-  }
+  // Each device copies its own.
   return job_.ReadState([&](const StatePart& part, const void* contents) {
-    const auto* elements = static_cast<const float*>(contents);
-    const Buffer& buffer = job_.schedule().buffers[part.buffer];
-    copies_[place.at(part.buffer)].elements.assign(elements, elements + buffer.box.Volume());
+    const Part& copied = parts_[part_of_.at(part.buffer)];
+    std::memcpy(memory_->data() + copied.place, contents,
+                static_cast<size_t>(job_.schedule().buffers[part.buffer].bytes()));
     return absl::OkStatus();
   });
 }
 
-absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::string& data) {
+absl::Status CheckpointWriter::CopyBesideStep() {
+  struct Piece {
+    const Part* part;
+    int64_t begin, bytes;
+  };
+  std::vector<Piece> pieces;
+  for (const Part& part : parts_) {
+    const int64_t bytes = job_.schedule().buffers[part.part.buffer].bytes();
+    for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
+      pieces.push_back({&part, begin, std::min(kPieceBytes, bytes - begin)});
+    }
+  }
+  std::atomic<size_t> next = 0;
+  const auto copy = [&]() -> absl::Status {
+    for (size_t i = next++; i < pieces.size(); i = next++) {
+      const Piece& piece = pieces[i];
+      char* const to = memory_->data() + piece.part->place + piece.begin;
+      ISOMER_RETURN_IF_ERROR(job_.ReadPart(piece.part->part, [&](const void* contents) {
+        std::memcpy(to, static_cast<const char*>(contents) + piece.begin,
+                    static_cast<size_t>(piece.bytes));
+        return absl::OkStatus();
+      }));
+    }
+    return absl::OkStatus();
+  };
+  for (const auto& copier : copiers_) copier->Begin(copy);
+  absl::Status status;
+  for (const auto& copier : copiers_) status.Update(copier->Wait());
+  return status;
+}
+
+absl::Status CheckpointWriter::WaitForCopies() {
   const Clock::time_point start = Clock::now();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !is_copying_; });
+  held_us_ = std::max(held_us_, UsSince(start));
+  return status_;
+}
+
+absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::string& data) {
+  const Clock::time_point wait = Clock::now();
   ISOMER_RETURN_IF_ERROR(Wait());
+  waited_us_ = std::max<double>(waited_us_, UsSince(wait));
+  const Clock::time_point start = Clock::now();
   CheckpointManifest manifest = tensors_;
   manifest.set_step(step);
   manifest.set_updates(job_.updates());
@@ -116,22 +191,34 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
     if (status.ok() && !all[0].empty()) status = absl::UnavailableError(all[0]);
   }
   ISOMER_RETURN_IF_ERROR(status);
-  ISOMER_RETURN_IF_ERROR(TakeCopies());
+  const bool is_beside = job_.CanReadBesideSteps();
+  if (!is_beside) ISOMER_RETURN_IF_ERROR(TakeCopies());
   is_writing_ = true;
+  is_copying_ = is_beside;
   status_ = absl::OkStatus();
-  thread_ = std::thread([this, manifest = std::move(manifest), layout = std::move(layout), start] {
-    absl::Status written = Write(manifest, layout);
+  held_us_ = 0;
+  if (is_beside) job_.HoldNextUpdate([this] { return WaitForCopies(); });
+  thread_.Begin([this, manifest = std::move(manifest), layout = std::move(layout), start] {
+    absl::Status written = job_.CanReadBesideSteps() ? CopyBesideStep() : absl::OkStatus();
+    {
+      const std::lock_guard lock(mutex_);
+      status_ = written;
+      is_copying_ = false;
+      changed_.notify_all();
+    }
+    if (written.ok()) written = Write(manifest, layout);
     if (!written.ok() && IsFirst()) {
       std::error_code ignored;
       std::filesystem::remove_all(PathOf(UnfinishedName(manifest.step())), ignored);
     }
     const std::lock_guard lock(mutex_);
     status_ = std::move(written);
-    write_us_ = UsSince(start);
+    write_us_ = std::max<double>(write_us_, UsSince(start));
     is_writing_ = false;
-    is_done_.notify_all();
+    changed_.notify_all();
+    return absl::OkStatus();
   });
-  stall_us_ = UsSince(start);
+  begin_us_ = UsSince(start);
   return absl::OkStatus();
 }
 
@@ -142,12 +229,11 @@ absl::Status CheckpointWriter::Poll() {
 
 // Processes tell each other how far they are, so that none takes the others for lost.
 absl::Status CheckpointWriter::Wait() {
-  if (!thread_.joinable()) return absl::OkStatus();
   for (bool all_done = false; !all_done;) {
     std::string word;
     {
       std::unique_lock lock(mutex_);
-      is_done_.wait_for(lock, kTell, [this] { return !is_writing_; });
+      changed_.wait_for(lock, kTell, [this] { return !is_writing_; });
       if (!is_writing_) word = status_.ok() ? kDone : std::string(status_.message());
     }
     std::vector<std::string> words = {word};
@@ -162,13 +248,14 @@ absl::Status CheckpointWriter::Wait() {
       all_done &= !of.empty();
     }
   }
-  thread_.join();
-  return absl::OkStatus();
+  const absl::Status ended = thread_.Wait();
+  stall_us_ = std::max<double>(stall_us_, begin_us_ + held_us_);
+  return ended;
 }
 
 absl::Status CheckpointWriter::GiveUp(const absl::Status& status) {
   is_given_up_ = true;
-  thread_.join();
+  thread_.Wait().IgnoreError();
   return status;
 }
 
@@ -178,7 +265,6 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
   CheckpointShare share;
   std::vector<uint64_t> sums;
   ISOMER_RETURN_IF_ERROR(WriteShare(layout, folder, &sums));
-  copies_.clear();
   share.mutable_sums()->Add(sums.begin(), sums.end());
   const int32_t rank = control_ == nullptr ? 0 : control_->rank();
   ISOMER_RETURN_IF_ERROR(SaveProto(absl::StrCat(folder, "/", ShareFile(rank)), kShareKind, share));
@@ -195,36 +281,38 @@ absl::Status CheckpointWriter::WriteShare(const StateLayout& layout, const std::
                                           std::vector<uint64_t>* sums) {
   const std::string path = absl::StrCat(folder, "/", kStateFile);
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<StateFileWriter> file, StateFileWriter::Open(path));
-  std::map<std::pair<std::string, int32_t>, size_t> tensor_of;
-  for (int t = 0; t < tensors_.tensors_size(); ++t) {
-    tensor_of[{tensors_.tensors(t).name(), tensors_.tensors(t).slot()}] = t;
-  }
   std::vector<PositionSum> of_tensor(layout.tensors.size());
-  const Schedule& schedule = job_.schedule();
-  for (const Copy& copy : copies_) {
-    if (copy.elements.empty()) continue;
+  for (const Part& part : parts_) {
     if (is_given_up_) return absl::CancelledError("the checkpoint was given up");
-    const Schedule::HostTensor& parameter = schedule.parameters[copy.part.parameter];
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<LeafView> views, job_.ViewsOf(parameter));
-    const Box& box = schedule.buffers[copy.part.buffer].box;
-    for (NodeId leaf : parameter.leaves) {
-      std::vector<LeafView> of_leaf;
-      for (const LeafView& view : views) {
-        if (view.leaf == leaf && !Intersection(view.box, box).empty()) of_leaf.push_back(view);
-      }
-      if (of_leaf.empty()) continue;
-      const size_t t = tensor_of.at({graph_.node(leaf).name, copy.part.slot});
-      const auto lines = [&](absl::FunctionRef<void(const StateLine&)> f) {
-        ForEachLeafLine(of_leaf, box, [&](const LeafLine& line) {
+    const Box& box = job_.schedule().buffers[part.part.buffer].box;
+    const auto* elements = reinterpret_cast<const float*>(memory_->data() + part.place);
+    for (const auto& [leaf, t] : part.tensors) {
+      const auto lines = [&, leaf = leaf](absl::FunctionRef<void(const StateLine&)> f) {
+        part.arrangement.ForEachLineOf(leaf, box, [&](const LeafLine& line) {
           f({line.first, line.stride, line.count, line.place});
         });
       };
-      ISOMER_RETURN_IF_ERROR(
-          file->Write(layout.tensors[t], lines, copy.elements.data(), &of_tensor[t]));
+      ISOMER_RETURN_IF_ERROR(file->Write(layout.tensors[t], lines, elements, &of_tensor[t]));
     }
   }
+  if (IsFirst()) ISOMER_RETURN_IF_ERROR(WriteUnheld(layout, file.get(), &of_tensor));
   for (const PositionSum& sum : of_tensor) sums->push_back(sum.value());
   return file->Sync();
+}
+
+// What no device has, so that a leaf is whole.
+absl::Status CheckpointWriter::WriteUnheld(const StateLayout& layout, StateFileWriter* file,
+                                           std::vector<PositionSum>* sums) {
+  for (const UnheldPart& part : job_.unheld()) {
+    const size_t t = tensor_of_.at({graph_.node(part.leaf).name, part.slot});
+    const auto lines = [&](absl::FunctionRef<void(const StateLine&)> f) {
+      for (const LeafLine& line : part.lines) {
+        f({line.first, line.stride, line.count, line.place});
+      }
+    };
+    ISOMER_RETURN_IF_ERROR(file->Write(layout.tensors[t], lines, part.values.data(), &(*sums)[t]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::GatherShares(const std::string& folder,

@@ -4,16 +4,23 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "pcg/ir/graph.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint.pb.h"
+#include "runtime/checkpoint/staging_memory.h"
+#include "runtime/checkpoint/state_file.h"
+#include "runtime/execution/arrangement.h"
 #include "runtime/execution/job.h"
+#include "runtime/execution/worker.h"
 
 namespace isomer {
 
@@ -21,15 +28,21 @@ struct CheckpointOptions {
   std::string folder;
   int64_t keep = 3;        // the newest so many; 0: all
   int64_t keep_every = 0;  // and those of steps that are multiples; 0: none
+  // There will be several: memory for the copy is made ready before the first, beside the steps.
+  bool prepares = false;
 };
 
-// Writes checkpoints of a job while it goes on: at first its numbers are copied, which takes as
-// long as memory does; a thread then brings the copy to the disk. Each process writes what its
-// devices have, every number once; rank 0 waits for all, and gives the checkpoint its name.
+// Writes checkpoints of a job while it goes on. Its numbers are copied while the next step computes
+// gradients, which does not change them: what is not copied when that step is about to update, the
+// step waits for. Where numbers cannot be read beside a step (Job::CanReadBesideSteps) they are
+// copied at first. A thread then brings the copy to the disk. Each process writes what its devices
+// have, every number once; rank 0 waits for all, and gives the checkpoint its name.
 class CheckpointWriter {
  public:
-  // REQUIRES: `graph` and `job` outlive this. All processes make the same calls.
-  CheckpointWriter(const Graph& graph, Job* job, CheckpointOptions options);
+  // Error: memory for the copy. REQUIRES: `graph` and `job` outlive it. All processes make the same
+  // calls.
+  static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Make(const Graph& graph, Job* job,
+                                                                CheckpointOptions options);
   // What is being written is given up, unless it was waited for.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -45,27 +58,39 @@ class CheckpointWriter {
 
   // The newest that is written; -1: none. On rank 0.
   int64_t newest() const { return newest_; }
-  // Of the last: how long training stood still for it, and how long it took in all.
+  // The longest that training stood still for one of those that were waited for, and the longest
+  // that one took in all. The wait of a step for one that is written when the next is due is not in
+  // it: `waited_us` has the longest of those.
   double stall_us() const { return stall_us_; }
   double write_us() const { return write_us_; }
+  double waited_us() const { return waited_us_; }
 
  private:
-  // What a buffer held.
-  struct Copy {
+  // Of a buffer: where its copy is, and what of which tensor of the file that is.
+  struct Part {
     StatePart part;
-    std::vector<float> elements;
+    int64_t place = 0;  // in bytes of the staging memory
+    Arrangement arrangement;
+    std::vector<std::pair<NodeId, size_t>> tensors;  // of each leaf: which one of the file
   };
 
+  CheckpointWriter(const Graph& graph, Job* job, CheckpointOptions options);
   bool IsFirst() const { return control_ == nullptr || control_->rank() == 0; }
   int32_t num_ranks() const { return control_ == nullptr ? 1 : control_->num_ranks(); }
   std::string PathOf(const std::string& name) const { return options_.folder + "/" + name; }
+  absl::Status FindParts();
   absl::Status GiveUp(const absl::Status& status);
   absl::Status MakeFolder(int64_t step, const StateLayout& layout);
   absl::Status TakeCopies();
+  // Of a device's thread that is about to update: until all is copied.
+  absl::Status WaitForCopies();
   // In the thread.
   absl::Status Write(const CheckpointManifest& manifest, const StateLayout& layout);
+  absl::Status CopyBesideStep();
   absl::Status WriteShare(const StateLayout& layout, const std::string& folder,
                           std::vector<uint64_t>* sums);
+  absl::Status WriteUnheld(const StateLayout& layout, StateFileWriter* file,
+                           std::vector<PositionSum>* sums);
   absl::Status GatherShares(const std::string& folder, CheckpointManifest* manifest);
   absl::Status Finish(const std::string& folder, const CheckpointManifest& manifest);
   void DropOld(int64_t step);
@@ -75,15 +100,21 @@ class CheckpointWriter {
   const CheckpointOptions options_;
   ControlPlane* const control_;
   const CheckpointManifest tensors_;
-  std::vector<Copy> copies_;
-  std::thread thread_;
+  std::map<std::pair<std::string, int32_t>, size_t> tensor_of_;  // of a leaf and a slot
+  std::vector<Part> parts_;
+  std::map<BufferId, size_t> part_of_;
+  std::unique_ptr<StagingMemory> memory_;
   std::mutex mutex_;  // guards what follows
-  std::condition_variable is_done_;
-  bool is_writing_ = false;
+  std::condition_variable changed_;
+  bool is_writing_ = false, is_copying_ = false;
   absl::Status status_;
+  double begin_us_ = 0, held_us_ = 0;  // of the one that is written: how long steps stood still
   std::atomic<bool> is_given_up_ = false;
   std::atomic<int64_t> newest_ = -1;
-  std::atomic<double> stall_us_ = 0, write_us_ = 0;
+  std::atomic<double> stall_us_ = 0, write_us_ = 0, waited_us_ = 0;
+  // The last: they use what is above.
+  std::vector<std::unique_ptr<Worker>> copiers_;
+  Worker thread_;
 };
 
 }  // namespace isomer

@@ -51,7 +51,7 @@ int64_t StateTensor::elements() const {
 StateLayout LayOut(std::vector<StateTensor> tensors) {
   StateLayout layout;
   Json header;
-  header["__metadata__"]["format"] = "pt";
+  header[kMetadataName]["format"] = "pt";
   int64_t at = 0;
   for (StateTensor& tensor : tensors) {
     const int64_t bytes = tensor.elements() * static_cast<int64_t>(sizeof(float));
@@ -80,7 +80,7 @@ absl::Status StateFileWriter::Create(const std::string& path, const StateLayout&
   const absl::Cleanup closes = [file] { close(file); };
   int made = fallocate(file, 0, 0, layout.bytes);
   // Some file systems cannot set space aside.
-  if (made != 0 && errno == EOPNOTSUPP) made = ftruncate(file, layout.bytes);
+  if (made != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) made = ftruncate(file, layout.bytes);
   if (made != 0) {
     return FileError(path, absl::StrCat("there is no room for ", layout.bytes, " bytes"));
   }
@@ -191,6 +191,11 @@ absl::StatusOr<StateFile> StateFile::Open(const std::string& path, const StateLa
 absl::Span<const float> StateFile::ElementsOf(const StateTensor& tensor) const {
   return absl::MakeConstSpan(reinterpret_cast<const float*>(file_.bytes.get() + tensor.begin),
                              static_cast<size_t>(tensor.elements()));
+}
+
+void StateFile::LetGo(absl::Span<const float> elements) const {
+  file_.LetGo(reinterpret_cast<const char*>(elements.data()) - file_.bytes.get(),
+              static_cast<int64_t>(elements.size() * sizeof(float)));
 }
 
 }  // namespace isomer

@@ -46,7 +46,9 @@ struct StateLayout {
   std::string header;  // the first bytes of the file, up to the first tensor
   int64_t bytes = 0;   // of the file
 };
-// Sets where the tensors are, one behind the other.
+// In the header: about the file, and so no tensor's name.
+inline constexpr char kMetadataName[] = "__metadata__";
+// Sets where the tensors are, one behind the other. REQUIRES: names that are not alike.
 StateLayout LayOut(std::vector<StateTensor> tensors);
 
 // A part of a tensor: lines of elements `count` of the tensor, from `first` on every `stride`-th,
@@ -89,6 +91,8 @@ class StateFile {
   static absl::StatusOr<StateFile> Open(const std::string& path, const StateLayout& layout);
 
   absl::Span<const float> ElementsOf(const StateTensor& tensor) const;
+  // They need not stay in memory.
+  void LetGo(absl::Span<const float> elements) const;
 
  private:
   explicit StateFile(MappedFile file) : file_(std::move(file)) {}

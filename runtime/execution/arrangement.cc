@@ -117,6 +117,10 @@ size_t AxisOf(const Operator& op, int rank) {
   return static_cast<size_t>(axis < 0 ? axis + rank : axis);
 }
 
+bool OnlyArranges(const Operator& op) {
+  return IsPlacement(op.kind()) || IsFloatCast(op) || IsLayout(op.kind());
+}
+
 // Of each output; none if it does more than arrange.
 std::optional<std::vector<Views>> ResultsOf(const Node& node, const std::vector<Views>& operands) {
   const auto one = [](std::optional<Views> views) -> std::optional<std::vector<Views>> {
@@ -201,9 +205,22 @@ void ForEachLine(const Box& region, Function f) {
   }
 }
 
-}  // namespace
+void ForEachInView(const LeafView& view, const Box& box,
+                   absl::FunctionRef<void(const LeafLine&)> f) {
+  const Box region = Intersection(view.box, box);
+  if (region.empty()) return;
+  const int64_t count = region.shape.empty() ? 1 : region.shape.back();
+  ForEachLine(region, [&](const std::vector<int64_t>& index) {
+    int64_t place = 0;
+    for (size_t d = 0; d < index.size(); ++d) {
+      place = place * box.shape[d] + index[d] - box.origin[d];
+    }
+    ForEachInLine(view, index, count, place, f);
+  });
+}
 
-std::optional<Views> LeafViewsOf(const Graph& graph, const Schedule::HostTensor& tensor) {
+// Views that are the whole tensor together; none: they cannot say it.
+std::optional<Views> ViewsOfTensor(const Graph& graph, const Schedule::HostTensor& tensor) {
   std::map<TensorRef, Views> views;
   for (NodeId id : tensor.leaves) {
     views[{id, 0}] = {WholeLeaf(id, graph.node(id).outputs[0].Sizes())};
@@ -221,36 +238,139 @@ std::optional<Views> LeafViewsOf(const Graph& graph, const Schedule::HostTensor&
   return std::move(views.at(tensor.tensor));
 }
 
-void ForEachLeafLine(const std::vector<LeafView>& views, const Box& box,
-                     absl::FunctionRef<void(const LeafLine&)> f) {
-  for (const LeafView& view : views) {
-    const Box region = Intersection(view.box, box);
-    if (region.empty()) continue;
-    const int64_t count = region.shape.empty() ? 1 : region.shape.back();
-    ForEachLine(region, [&](const std::vector<int64_t>& index) {
-      int64_t place = 0;
-      for (size_t d = 0; d < index.size(); ++d) {
-        place = place * box.shape[d] + index[d] - box.origin[d];
+int64_t RowMajor(const std::vector<int64_t>& index, const std::vector<int64_t>& sizes) {
+  int64_t place = 0;
+  for (size_t d = 0; d < index.size(); ++d) place = place * sizes[d] + index[d];
+  return place;
+}
+
+std::vector<int64_t> IndexAt(int64_t place, const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> index(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0; place /= sizes[d]) index[d] = place % sizes[d];
+  return index;
+}
+
+// One operator back: of which operand an element is, and its index there.
+TensorRef StepBack(const Graph& graph, TensorRef tensor, std::vector<int64_t>* index) {
+  const Node& node = graph.node(tensor.node);
+  const Operator& op = node.op;
+  const int rank = node.outputs[0].rank();
+  switch (op.kind()) {
+    case OpKind::kTranspose: {
+      const std::vector<int64_t> before = *index;
+      const auto perm = op.Ints("perm");
+      for (size_t d = 0; d < perm.size(); ++d) (*index)[perm[d]] = before[d];
+      return node.inputs[0];
+    }
+    case OpKind::kReshape:
+      *index =
+          IndexAt(RowMajor(*index, node.outputs[0].Sizes()), graph.type(node.inputs[0]).Sizes());
+      return node.inputs[0];
+    case OpKind::kConcat: {
+      int64_t& at = (*index)[AxisOf(op, rank)];
+      size_t operand = 0;
+      for (;; ++operand) {
+        const int64_t size = graph.type(node.inputs[operand]).dims[AxisOf(op, rank)].size;
+        if (at < size) break;
+        at -= size;
       }
-      ForEachInLine(view, index, count, place, f);
-    });
+      return node.inputs[operand];
+    }
+    case OpKind::kSplit:
+      for (int32_t t = 0; t < tensor.output; ++t) {
+        (*index)[AxisOf(op, rank)] += node.outputs[t].dims[AxisOf(op, rank)].size;
+      }
+      return node.inputs[0];
+    default:
+      return node.inputs[0];
   }
 }
 
-absl::Status ReadBox(const Graph& graph, const std::vector<LeafView>& views,
-                     const LeafValues& leaves, const Box& box, DataType dtype, void* buffer) {
-  std::map<NodeId, const LeafValues::Leaf*> found;
-  for (const LeafView& view : views) {
-    if (found.count(view.leaf) > 0 || Intersection(view.box, box).empty()) continue;
-    ISOMER_ASSIGN_OR_RETURN(found[view.leaf], leaves.Find(graph, view.leaf));
+}  // namespace
+
+std::optional<Arrangement> Arrangement::Of(const Graph& graph, const Schedule::HostTensor& tensor) {
+  for (NodeId id : tensor.operators) {
+    if (!OnlyArranges(graph.node(id).op)) return std::nullopt;
   }
-  std::vector<double> numbers(box.shape.empty() ? 1 : box.shape.back());
-  ForEachLeafLine(views, box, [&](const LeafLine& line) {
-    found.at(line.leaf)->Read(line.first, line.stride, line.count, numbers.data());
+  std::optional<Views> views = ViewsOfTensor(graph, tensor);
+  return Arrangement(graph, tensor.tensor, tensor.leaves, views.has_value() ? *views : Views());
+}
+
+void Arrangement::ForEachLine(const Box& box, absl::FunctionRef<void(const LeafLine&)> f) const {
+  if (views_.empty()) return Walk(box, f);
+  for (const LeafView& view : views_) ForEachInView(view, box, f);
+}
+
+void Arrangement::ForEachLineOf(NodeId leaf, const Box& box,
+                                absl::FunctionRef<void(const LeafLine&)> f) const {
+  for (const LeafView& view : views_) {
+    if (view.leaf == leaf) ForEachInView(view, box, f);
+  }
+  if (!views_.empty()) return;
+  Walk(box, [&](const LeafLine& line) {
+    if (line.leaf == leaf) f(line);
+  });
+}
+
+int64_t Arrangement::ElementsOf(NodeId leaf, const Box& box) const {
+  int64_t elements = 0;
+  for (const LeafView& view : views_) {
+    if (view.leaf == leaf) elements += Intersection(view.box, box).Volume();
+  }
+  if (!views_.empty()) return elements;
+  ForEachLineOf(leaf, box, [&](const LeafLine& line) { elements += line.count; });
+  return elements;
+}
+
+void Arrangement::Walk(const Box& box, absl::FunctionRef<void(const LeafLine&)> f) const {
+  LeafLine line = {.leaf = {}, .first = 0, .stride = 1, .count = 0, .place = 0};
+  const int64_t elements = box.shape.empty() ? 1 : box.Volume();
+  for (int64_t place = 0; place < elements; ++place) {
+    std::vector<int64_t> index = IndexAt(place, box.shape);
+    for (size_t d = 0; d < index.size(); ++d) index[d] += box.origin[d];
+    TensorRef at = tensor_;
+    while (!IsLeaf(graph_->node(at.node).op.kind())) at = StepBack(*graph_, at, &index);
+    const int64_t element = RowMajor(index, graph_->type(at).Sizes());
+    if (line.count == 1 && line.leaf == at.node && element > line.first) {
+      line.stride = element - line.first;
+    }
+    if (line.count > 0 && line.leaf == at.node &&
+        element == line.first + line.stride * line.count) {
+      ++line.count;
+      continue;
+    }
+    if (line.count > 0) f(line);
+    line = {at.node, element, 1, 1, place};
+  }
+  if (line.count > 0) f(line);
+}
+
+absl::Status Arrangement::ReadBox(const LeafValues& leaves, const Box& box, DataType dtype,
+                                  void* buffer) const {
+  // Of a leaf that lies in a file so much stays in memory (64 MiB of float32).
+  constexpr int64_t kMostKept = int64_t{16} << 20;
+  std::map<NodeId, const LeafValues::Leaf*> found;
+  std::vector<double> numbers;
+  absl::Status status;
+  int64_t kept = 0;
+  ForEachLine(box, [&](const LeafLine& line) {
+    if (!status.ok()) return;
+    const LeafValues::Leaf*& leaf = found[line.leaf];
+    if (leaf == nullptr) {
+      const absl::StatusOr<const LeafValues::Leaf*> values = leaves.Find(*graph_, line.leaf);
+      status = values.status();
+      if (!status.ok()) return;
+      leaf = *values;
+    }
+    numbers.resize(std::max(numbers.size(), static_cast<size_t>(line.count)));
+    leaf->Read(line.first, line.stride, line.count, numbers.data());
     StoreElements(numbers.data(), line.count, dtype,
                   static_cast<char*>(buffer) + line.place * BytesPerElement(dtype));
+    if ((kept += line.count) < kMostKept) return;
+    kept = 0;
+    leaf->LetGo();
   });
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace isomer

@@ -57,16 +57,26 @@ double ClipFactor(double most, double norm) {
 }  // namespace
 
 bool CanSkipUpdates(const Schedule& schedule) {
-  if (schedule.num_steps() > 1) return false;
-  for (const std::vector<int32_t>& program : schedule.programs) {
-    bool updates = false;
-    for (int32_t t : program) {
-      const Phase phase = schedule.tasks[t].phase;
-      if (updates && phase < Phase::kUpdate) return false;
-      updates |= phase == Phase::kUpdate;
+  return PhaseBeforeUpdates(schedule) == Phase::kUpdate;
+}
+
+std::optional<Phase> PhaseBeforeUpdates(const Schedule& schedule) {
+  if (schedule.num_steps() > 1) return std::nullopt;
+  const auto parts = [&](Phase phase) {
+    for (const std::vector<int32_t>& program : schedule.programs) {
+      bool is_behind = false;
+      for (int32_t t : program) {
+        const bool is_before = schedule.tasks[t].phase < phase;
+        if (is_behind && is_before) return false;
+        is_behind |= !is_before;
+      }
     }
+    return true;
+  };
+  for (Phase phase : {Phase::kUpdate, Phase::kBackward}) {
+    if (parts(phase)) return phase;
   }
-  return true;
+  return std::nullopt;
 }
 
 Job::Job(const Graph& graph, Schedule schedule, const JobOptions& options)
@@ -124,6 +134,9 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                      ": the plan updates weights before all gradients are known"));
   }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
+  if (operations.shares_host_memory() && options.execution.kind != ExecutionKind::kAdversarial) {
+    job->held_phase_ = PhaseBeforeUpdates(job->schedule_);
+  }
   ISOMER_RETURN_IF_ERROR(job->SetOptimizer());
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
   if (operations.shares_host_memory() &&
@@ -310,12 +323,39 @@ absl::Status Job::SetParameters(const HostValues& weights) {
   return SetParameters(HeldLeafValues(weights));
 }
 
+absl::Status Job::SetUnheld(const LeafValues& leaves) {
+  ISOMER_ASSIGN_OR_RETURN(unheld_, UnheldPartsOf(graph_, schedule_));
+  for (UnheldPart& part : unheld_) {
+    if (part.slot != 0) continue;  // States begin with zeros.
+    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, part.leaf));
+    std::vector<double> numbers(part.values.size());
+    for (const LeafLine& line : part.lines) {
+      leaf->Read(line.first, line.stride, line.count, numbers.data() + line.place);
+    }
+    part.values.assign(numbers.begin(), numbers.end());
+  }
+  return absl::OkStatus();
+}
+
+void Job::ForEachUnheldWeight(
+    absl::FunctionRef<void(const std::string& leaf, int64_t element, float value)> f) const {
+  for (const UnheldPart& part : unheld_) {
+    if (part.slot != 0) continue;
+    for (const LeafLine& line : part.lines) {
+      for (int64_t i = 0; i < line.count; ++i) {
+        f(graph_.node(part.leaf).name, line.first + i, part.values[line.place + i]);
+      }
+    }
+  }
+}
+
 absl::Status Job::SetParameters(const LeafValues& leaves) {
   ISOMER_RETURN_IF_ERROR(status_);
-  std::vector<std::optional<std::vector<LeafView>>> views;
+  if (schedule_.options.training) ISOMER_RETURN_IF_ERROR(SetUnheld(leaves));
+  std::vector<std::optional<Arrangement>> arrangements;
   for (const Schedule::HostTensor& parameter : schedule_.parameters) {
-    views.push_back(LeafViewsOf(graph_, parameter));
-    if (views.back().has_value()) continue;
+    arrangements.push_back(Arrangement::Of(graph_, parameter));
+    if (arrangements.back().has_value()) continue;
     // More than an arrangement: made whole, one after the other.
     HostValues whole;
     for (NodeId id : parameter.leaves) {
@@ -331,11 +371,11 @@ absl::Status Job::SetParameters(const LeafValues& leaves) {
     }));
   }
   ISOMER_RETURN_IF_ERROR(OnAllDevices([&](int32_t device) -> absl::Status {
-    for (size_t p = 0; p < views.size(); ++p) {
-      if (!views[p].has_value()) continue;
+    for (size_t p = 0; p < arrangements.size(); ++p) {
+      if (!arrangements[p].has_value()) continue;
       ISOMER_RETURN_IF_ERROR(
           ForEachSet(schedule_.parameters[p], device, [&](const Buffer& buffer, void* data) {
-            return ReadBox(graph_, *views[p], leaves, buffer.box, buffer.dtype, data);
+            return arrangements[p]->ReadBox(leaves, buffer.box, buffer.dtype, data);
           }));
       for (NodeId id : schedule_.parameters[p].leaves) {
         ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, id));
@@ -348,12 +388,16 @@ absl::Status Job::SetParameters(const LeafValues& leaves) {
       [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad); });
 }
 
-absl::StatusOr<std::vector<LeafView>> Job::ViewsOf(const Schedule::HostTensor& parameter) const {
-  std::optional<std::vector<LeafView>> views = LeafViewsOf(graph_, parameter);
-  if (views.has_value()) return *std::move(views);
+absl::StatusOr<Arrangement> Job::ArrangementOf(const Schedule::HostTensor& parameter) const {
+  std::optional<Arrangement> arrangement = Arrangement::Of(graph_, parameter);
+  if (arrangement.has_value()) return *std::move(arrangement);
   return absl::UnimplementedError(absl::StrCat(
       graph_.Label(parameter.tensor.node), ": what devices have of ", "'",
       NameOf(graph_, parameter), "'", " is not parts of weights, which checkpoints are of"));
+}
+
+absl::Status Job::ReadPart(const StatePart& part, const Executor::HostReader& read) {
+  return executors_[schedule_.buffers[part.buffer].device]->Get(part.buffer, read);
 }
 
 absl::Status Job::ReadState(
@@ -377,14 +421,23 @@ absl::Status Job::RestoreState(const LeafValues& weights,
   loss_scale_ = scale;
   return OnAllDevices([&](int32_t device) -> absl::Status {
     executors_[device]->set_updates(updates);
+    std::optional<Arrangement> arrangement;
+    int32_t of_parameter = -1;  // Parts of one stand together.
     for (const StatePart& part : parts) {
       const Buffer& buffer = schedule_.buffers[part.buffer];
       if (buffer.device != device) continue;
-      ISOMER_ASSIGN_OR_RETURN(const std::vector<LeafView> views,
-                              ViewsOf(schedule_.parameters[part.parameter]));
+      const Schedule::HostTensor& parameter = schedule_.parameters[part.parameter];
+      if (of_parameter != part.parameter) {
+        ISOMER_ASSIGN_OR_RETURN(arrangement, ArrangementOf(parameter));
+        of_parameter = part.parameter;
+      }
+      const LeafValues& values = *states[part.slot - 1];
       ISOMER_RETURN_IF_ERROR(executors_[device]->Set(part.buffer, [&](void* contents) {
-        return ReadBox(graph_, views, *states[part.slot - 1], buffer.box, buffer.dtype, contents);
+        return arrangement->ReadBox(values, buffer.box, buffer.dtype, contents);
       }));
+      for (NodeId id : parameter.leaves) {
+        if (const auto leaf = values.Find(graph_, id); leaf.ok()) (*leaf)->LetGo();
+      }
     }
     return absl::OkStatus();
   });
@@ -413,16 +466,23 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs,
   Executor::StepSettings settings = {
       .learning_rates = std::vector<double>(learning_rates.begin(), learning_rates.end()),
       .loss_factor = scale_of_step_ / schedule_.options.seed};
-  if (!options_.finds_loss_scale && !options_.needs_gradient_norm()) {
-    return OnAllTogether([&](Executor* executor) {
+  const std::function<absl::Status()> before_update = std::exchange(before_update_, nullptr);
+  const bool inspects = options_.finds_loss_scale || options_.needs_gradient_norm();
+  if (!inspects) {
+    return OnAllTogether([&](Executor* executor) -> absl::Status {
       executor->set_step(settings);
-      return executor->Run(Phase::kForward, Phase::kUpdate);
+      if (before_update == nullptr) return executor->Run(Phase::kForward, Phase::kUpdate);
+      const Phase last = *held_phase_ == Phase::kUpdate ? Phase::kBackward : Phase::kForward;
+      ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, last, Phase::kUpdate));
+      ISOMER_RETURN_IF_ERROR(before_update());
+      return executor->Run(*held_phase_, Phase::kUpdate);
     });
   }
   ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
     executor->set_step(settings);
     ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
     ISOMER_ASSIGN_OR_RETURN(const bool updates, InspectGradients(executor));
+    if (before_update != nullptr) ISOMER_RETURN_IF_ERROR(before_update());
     if (!updates) return absl::OkStatus();
     Executor::StepSettings clipped = settings;
     if (options_.clip_norm > 0) {
@@ -631,6 +691,11 @@ absl::StatusOr<HostValues> Job::CollectLeaves(bool gradients, int32_t step) {
     for (int64_t i = 0; i < leaf.size(); ++i) leaf.data[i] += scale * part.data[i];
   };
   ISOMER_RETURN_IF_ERROR(ForEachPartOfLeaf(gradients, step, kAll, add, &rounded));
+  if (!gradients) {
+    ForEachUnheldWeight([&](const std::string& name, int64_t element, float value) {
+      leaves.at(name).data[element] = value;
+    });
+  }
   for (const std::string& name : rounded) leaves.erase(name);
   return leaves;
 }
@@ -646,6 +711,11 @@ absl::StatusOr<std::map<std::string, std::vector<float>>> Job::ParametersOn(int3
   };
   ISOMER_RETURN_IF_ERROR(
       ForEachPartOfLeaf(/*gradients=*/false, num_steps() - 1, receiver, add, &rounded));
+  if (Receives(receiver)) {
+    ForEachUnheldWeight([&](const std::string& name, int64_t element, float value) {
+      leaves.at(name)[element] = value;
+    });
+  }
   for (const std::string& name : rounded) leaves.erase(name);
   return leaves;
 }

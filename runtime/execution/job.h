@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "pcg/ir/graph.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/device/backend.h"
@@ -59,6 +61,10 @@ struct JobOptions {
 
 // Whether all of a step's gradients are there before the first update.
 bool CanSkipUpdates(const Schedule& schedule);
+// The last phase that no task of a phase before it follows on any device, and before which nothing
+// is updated: the update, or, where some weights are updated in the backward pass, that. None: in
+// pipelines that update early, or are not drained after each step.
+std::optional<Phase> PhaseBeforeUpdates(const Schedule& schedule);
 
 // Runs a schedule on virtual devices: one thread each, with the in-process communicator, or one
 // process each. Processes make the same calls with the same arguments, and all get the results.
@@ -91,14 +97,25 @@ class Job {
   // devices have in lower precision than the model is left out.
   absl::Status ReadState(
       const std::function<absl::Status(const StatePart&, const void* contents)>& take);
+  // The same of one part that is on a device of this process.
+  absl::Status ReadPart(const StatePart& part, const Executor::HostReader& read);
+  // What of trained leaves no device has: since SetParameters.
+  absl::Span<const UnheldPart> unheld() const { return unheld_; }
+  // Whether other threads may read parts while a step runs, until it updates them.
+  bool CanReadBesideSteps() const { return held_phase_.has_value(); }
+  // Before the next step updates anything, each device calls `wait` in its thread. REQUIRES:
+  // CanReadBesideSteps().
+  void HoldNextUpdate(std::function<absl::Status()> wait) { before_update_ = std::move(wait); }
+  bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
   // Goes on from there: `weights` as SetParameters has it, `states` of the leaves by slot (from 1
   // on; StatePart), after so many updates.
   absl::Status RestoreState(const LeafValues& weights, absl::Span<const LeafValues* const> states,
                             int64_t updates, const DynamicLossScale& scale);
   // So far.
   int64_t updates() const;
-  // Where the elements of a parameter lie in its leaves. Error: it is more than an arrangement.
-  absl::StatusOr<std::vector<LeafView>> ViewsOf(const Schedule::HostTensor& parameter) const;
+  // Where the elements of a parameter lie in its leaves. Error: it is more than an arrangement,
+  // which no trained one is.
+  absl::StatusOr<Arrangement> ArrangementOf(const Schedule::HostTensor& parameter) const;
   // Forward, backward, update, of each step of the schedule: one, or as many as there are between
   // two flushes (pcg/schedule/order/weight_versions.h). REQUIRES: inputs, and learning rates,
   // of so many.
@@ -160,7 +177,6 @@ class Job {
   absl::Status ConnectDevices(Backend* backend);
   // Starts the work on all devices at one time, and takes the time that it takes.
   absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);
-  bool IsHere(int32_t device) const { return executors_[device] != nullptr; }
   // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status EndWith(const absl::Status& status);
@@ -199,6 +215,10 @@ class Job {
       const std::function<std::string(int32_t device)>& bytes_of);
   std::vector<BufferId> InStep(std::vector<BufferId> ids, int32_t step) const;
   absl::StatusOr<HostValues> CollectLeaves(bool gradients, int32_t step);
+  absl::Status SetUnheld(const LeafValues& leaves);
+  // Calls f(leaf, element, value) for weights that no device has.
+  void ForEachUnheldWeight(
+      absl::FunctionRef<void(const std::string& leaf, int64_t element, float value)> f) const;
 
   const Graph& graph_;
   Schedule schedule_;  // with the workspaces of kernels
@@ -222,6 +242,9 @@ class Job {
   std::vector<double> norms_;
   double gradient_norm_ = 0;
   std::set<TensorRef> decaying_;
+  std::vector<UnheldPart> unheld_;
+  std::optional<Phase> held_phase_;              // before which a step can be held
+  std::function<absl::Status()> before_update_;  // of the next step; null: nobody waits
   DynamicLossScale loss_scale_;
   double scale_of_step_ = 1;  // by which the gradients are too large that there are now
   absl::Status status_;

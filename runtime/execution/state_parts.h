@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "pcg/ir/graph.h"
 #include "pcg/schedule/schedule.h"
+#include "runtime/execution/arrangement.h"
 
 namespace isomer {
 
@@ -19,6 +22,18 @@ struct StatePart {
 // `each_once`: of copies the first alone. Else all that there are of the states, and no weights:
 // these are set as all parameters are (Job::SetParameters).
 std::vector<StatePart> StatePartsOf(const Schedule& schedule, bool each_once);
+
+// Elements of a trained leaf, or of one of its states, that no device has, as nothing computes with
+// them: such as a part of a weight that the model cuts and drops. They stay as they are.
+struct UnheldPart {
+  NodeId leaf;
+  int32_t slot;
+  // Of stride 1, with places one behind the other.
+  std::vector<LeafLine> lines;
+  std::vector<float> values;  // of these: zeros
+};
+// Of every leaf and slot of which devices have some elements and not all.
+absl::StatusOr<std::vector<UnheldPart>> UnheldPartsOf(const Graph& graph, const Schedule& schedule);
 
 }  // namespace isomer
 

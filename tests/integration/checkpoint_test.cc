@@ -298,6 +298,55 @@ TEST(Checkpoint, ALostRankIsToldWithTheStepToGoOnFrom) {
   EXPECT_THAT(ReadFile(said).value_or(""), HasSubstr("; --resume goes on from step "));
 }
 
+// A weight that is cut, of which the model drops a part.
+TEST(Checkpoint, WhatNothingComputesWithStaysAsItWas) {
+  const std::string model = ScratchFile("cut.txt"), folder = CleanFolder("cut");
+  ASSERT_TRUE(WriteFileAtomically(model,
+                                  "%0 = input \"x\" : f32[4,8]\n"
+                                  "%1 = weight \"w\" : f32[8,6]\n"
+                                  "%2 = split(%1) {axis=1, sizes=[2,4]} : f32[8,2], f32[8,4]\n"
+                                  "%3 = matmul(%0, %2.0) : f32[4,2]\n"
+                                  "output \"y\" = %3\n")
+                  .ok());
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {model, "--optimizer=adam", "--seed=3"});
+    const ProgramResult result = RunBinary("isomer-run", flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  };
+  const std::string before = ScratchFile("before.npz"), after = ScratchFile("after.npz"),
+                    whole = ScratchFile("whole.npz");
+  run({"--learning_rate=0", "--steps=1", "--out=" + before});
+  run({"--steps=5", "--out=" + whole});
+  run({"--steps=3", "--checkpoint_dir=" + folder});
+  run({"--steps=5", "--checkpoint_dir=" + folder, "--resume", "--out=" + after});
+  EXPECT_EQ(ReadFile(after).value(), ReadFile(whole).value());
+  const std::string first = ReadFile(before).value(), last = ReadFile(after).value();
+  ASSERT_EQ(first.size(), last.size());
+  // Of 48 numbers 32 are what they were: many more bytes are equal than of 16.
+  int64_t equal = 0;
+  for (size_t i = 0; i < first.size(); ++i) equal += first[i] == last[i] ? 1 : 0;
+  EXPECT_GT(equal, static_cast<int64_t>(first.size()) - 16 * 4 - 3 * 4);
+}
+
+// Such as hosts of which each has a folder of that name.
+TEST(Checkpoint, AllProcessesNeedOneFolder) {
+  const std::string plan = PlanFor("blind", {"--devices_per_node=2", "--plan=data_parallel"});
+  const std::string folder = CleanFolder("blind"), other = CleanFolder("blind_other"),
+                    said = ScratchFile("blind.err");
+  const auto run = [&](const std::string& in) {
+    return absl::StrCat("$BIN/isomer-run ",
+                        Quoted(FlagsOfTraining(
+                            plan, 4, {"--communicator=tcp", "--checkpoint_dir=" + in, "--quiet"})));
+  };
+  EXPECT_EQ(Shell(absl::StrCat("export WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29618; ",
+                               "RANK=1 ", run(other), " > /dev/null 2>&1 & RANK=0 ", run(folder),
+                               " > /dev/null 2> ", said)),
+            2);
+  EXPECT_THAT(ReadFile(said).value_or(""),
+              HasSubstr("rank 1 does not see what rank 0 writes there; all need one folder"));
+  EXPECT_THAT(NamesIn(folder), ElementsAre());
+}
+
 // Each process writes what its device has; threads go on from it.
 TEST(Checkpoint, ProcessesWriteOneTogether) {
   if (RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--communicator=mpi"})
