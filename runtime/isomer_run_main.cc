@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +19,6 @@
 #include "absl/strings/strip.h"
 #include "models/load.h"
 #include "models/load_plan.h"
-#include "models/loss.h"
-#include "models/onnx/export/onnx_export.h"
 #include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/weight_update.h"
@@ -50,6 +47,7 @@
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 #include "runtime/training_main.h"
+#include "runtime/weights_main.h"
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
@@ -131,11 +129,6 @@ ABSL_FLAG(bool, print_program, false,
           "and write and what they wait for");
 ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last steps to this file");
 ABSL_FLAG(int64_t, trace_steps, 1, "how many of the last steps --trace shows");
-ABSL_FLAG(
-    std::string, out, "",
-    "write the model with the trained weights to this file; .onnx: for inference, without the "
-    "loss");
-
 namespace isomer {
 namespace {
 
@@ -256,7 +249,8 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Feeder> MakeFeeder(const Graph& graph) {
+// `read`: files of other flags.
+absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, std::vector<NamedFile> read) {
   // Such as that of a variable that a script has not set.
   for (const auto& [flag, files] : {std::pair("data", absl::GetFlag(FLAGS_data)),
                                     std::pair("eval_data", absl::GetFlag(FLAGS_eval_data))}) {
@@ -284,7 +278,7 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph) {
   }
   ISOMER_ASSIGN_OR_RETURN(Feeder feeder, Feeder::OverFiles(graph, options));
   // Some of the files are found beside those that flags name.
-  std::vector<NamedFile> read, written;
+  std::vector<NamedFile> written;
   for (const std::string& file : feeder.files()) read.push_back({"--data", file});
   for (const auto& [flag, path] : {std::pair("--out", absl::GetFlag(FLAGS_out)),
                                    std::pair("--trace", absl::GetFlag(FLAGS_trace)),
@@ -332,62 +326,6 @@ absl::Status PrintOutputs(const Graph& graph, Job* job) {
     absl::PrintF("%s\n", value.size() > kShown ? " .." : "");
   }
   return absl::OkStatus();
-}
-
-bool IsOnnxName(const std::string& path) { return absl::EndsWith(path, ".onnx"); }
-
-// For inference: the loss and what it is compared with are left out.
-absl::StatusOr<std::string> OnnxFileOfTrained(Model model) {
-  if (!model.loss.empty()) ISOMER_RETURN_IF_ERROR(DropLoss(&model));
-  return OnnxFileOf(model, model.graph);
-}
-
-absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes,
-                              Job* job) {
-  const std::string path = absl::GetFlag(FLAGS_out);
-  if (path.empty()) return absl::OkStatus();
-  constexpr int32_t kWriter = 0;
-  ISOMER_ASSIGN_OR_RETURN(auto parameters, job->ParametersOn(kWriter));
-  if (!writes) return absl::OkStatus();
-  Model trained = model;
-  for (auto& [name, values] : parameters) trained.weights[name] = std::move(values);
-  // What was not trained is what it was.
-  for (int id = 0; id < model.graph.num_nodes(); ++id) {
-    const Node& node = model.graph.node(id);
-    if (!IsStored(node.op.kind()) || trained.weights.contains(node.name)) continue;
-    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, initial.Find(model.graph, {id}));
-    std::vector<double> values(node.outputs[0].NumElements());
-    leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
-    trained.weights[node.name] = std::vector<float>(values.begin(), values.end());
-  }
-  if (!IsOnnxName(path)) return SaveModel(path, trained);
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents, OnnxFileOfTrained(std::move(trained)));
-  return WriteFileAtomically(path, contents);
-}
-
-// What --out cannot be is said before there is anything to save.
-absl::Status CheckOut(const Model& model) {
-  const std::string path = absl::GetFlag(FLAGS_out);
-  if (!IsOnnxName(path)) return absl::OkStatus();
-  int64_t bytes = 0;
-  for (int id = 0; id < model.graph.num_nodes(); ++id) {
-    const Node& node = model.graph.node(id);
-    if (IsStored(node.op.kind())) bytes += sizeof(float) * node.outputs[0].NumElements();
-  }
-  constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();
-  absl::Status status;
-  if (bytes > kMostBytes) {
-    status = absl::InvalidArgumentError("weights are above 2 GB, the limit of ONNX files");
-  } else {
-    Model without_values;
-    without_values.name = model.name;
-    without_values.graph = model.graph;
-    without_values.loss = model.loss;
-    status = OnnxFileOfTrained(std::move(without_values)).status();
-  }
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("--out=", path, ": ", status.message(),
-                                                 "; under another name it is a file of Isomer's"));
 }
 
 absl::StatusOr<int> ListUnsupported(const std::string& spec) {
@@ -462,7 +400,9 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
         LeastBytesOfModel(plan)));
   }
   ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
-  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph));
+  std::vector<NamedFile> read;
+  ISOMER_RETURN_IF_ERROR(LoadWeights(processes, writes, &plan.model, &read));
+  ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, std::move(read)));
   ISOMER_RETURN_IF_ERROR(CheckAllReadTheSame(feeder, processes));
   const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,

@@ -83,6 +83,7 @@ runtime/execution: communication cpu cuda device
 runtime/data: device execution
 runtime/checking: cpu device execution
 runtime/checkpoint: device execution
+runtime/weight_files: checkpoint data device execution
 runtime/profiler: communication cpu device execution
 models/support:
 models/frameworks:

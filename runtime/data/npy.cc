@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::string_view kNpyMagic = "\x93NUMPY";
 
-// An array of a file: all of it, or a member of an archive.
+// Where an array is in a file: all of it, or a member of an archive.
 struct ArrayPlace {
   std::string name;  // what errors call it
   int64_t offset = 0, bytes = 0;
@@ -121,15 +121,14 @@ class HeaderParser {
   absl::string_view text_;
 };
 
-absl::StatusOr<std::shared_ptr<const Records>> OpenArray(std::shared_ptr<const DataFile> file,
-                                                         const ArrayPlace& extent) {
+absl::StatusOr<NpyArray> ReadArrayHeader(const DataFile& file, const ArrayPlace& extent) {
   const auto error = [&](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat(extent.name, ": ", what...));
   };
   constexpr int64_t kLongestHeader = int64_t{64} << 10;
   ISOMER_ASSIGN_OR_RETURN(
       const std::string head,
-      file->ReadSome(extent.offset, std::min<int64_t>(extent.bytes, kLongestHeader)));
+      file.ReadSome(extent.offset, std::min<int64_t>(extent.bytes, kLongestHeader)));
   if (!absl::StartsWith(head, kNpyMagic)) return error("it is no array of NumPy's");
   const size_t magic_bytes = kNpyMagic.size() + 2;
   const bool is_first_version = head.size() > kNpyMagic.size() && head[kNpyMagic.size()] == 1;
@@ -160,8 +159,19 @@ absl::StatusOr<std::shared_ptr<const Records>> OpenArray(std::shared_ptr<const D
     return error("it is in Fortran's order; np.ascontiguousarray makes it C's");
   }
   const int64_t data = static_cast<int64_t>(begin + length);
-  return BinaryRecords::OfArray(std::move(file), extent.name, *type, descr[0] == '>', header->shape,
-                                extent.offset + data, extent.bytes - data);
+  return NpyArray{.name = extent.name,
+                  .type = *type,
+                  .big_endian = descr[0] == '>',
+                  .shape = header->shape,
+                  .offset = extent.offset + data,
+                  .bytes = extent.bytes - data};
+}
+
+absl::StatusOr<std::shared_ptr<const Records>> OpenArray(std::shared_ptr<const DataFile> file,
+                                                         const ArrayPlace& extent) {
+  ISOMER_ASSIGN_OR_RETURN(const NpyArray array, ReadArrayHeader(*file, extent));
+  return BinaryRecords::OfArray(std::move(file), array.name, array.type, array.big_endian,
+                                array.shape, array.offset, array.bytes);
 }
 
 // What the archive's directory says of a member.
@@ -283,18 +293,18 @@ absl::StatusOr<std::shared_ptr<const Records>> OpenNpy(std::shared_ptr<const Dat
   return OpenArray(std::move(file), all);
 }
 
-absl::StatusOr<std::vector<NamedRecords>> OpenNpz(std::shared_ptr<const DataFile> file) {
+absl::StatusOr<std::vector<NpyArray>> ArraysOfNpz(const DataFile& file) {
   constexpr int kEncrypted = 1;
-  ZipReader zip(*file);
+  ZipReader zip(file);
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Member> members, zip.Members());
-  if (members.empty()) return file->Error("it has no arrays");
-  std::vector<NamedRecords> arrays;
+  if (members.empty()) return file.Error("it has no arrays");
+  std::vector<NpyArray> arrays;
   for (const Member& member : members) {
-    absl::string_view name = member.name;
-    if (!absl::ConsumeSuffix(&name, ".npy")) {
-      return file->Error(absl::StrCat("its member ", Shown(member.name), " is no array"));
+    absl::string_view key = member.name;
+    if (!absl::ConsumeSuffix(&key, ".npy")) {
+      return file.Error(absl::StrCat("its member ", Shown(member.name), " is no array"));
     }
-    const std::string shown = absl::StrCat(file->path(), ": array ", Shown(name));
+    const std::string shown = absl::StrCat(file.path(), ": array ", Shown(key));
     if (member.method != 0 || (member.flags & kEncrypted) != 0 ||
         member.bytes != member.stored_bytes) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -303,11 +313,23 @@ absl::StatusOr<std::vector<NamedRecords>> OpenNpz(std::shared_ptr<const DataFile
           "be read row by row"));
     }
     ISOMER_ASSIGN_OR_RETURN(const int64_t begin, zip.BytesOf(member));
-    ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<const Records> records,
-                            OpenArray(file, {shown, begin, member.bytes}));
-    arrays.push_back({std::string(name), std::move(records)});
+    ISOMER_ASSIGN_OR_RETURN(arrays.emplace_back(),
+                            ReadArrayHeader(file, {shown, begin, member.bytes}));
+    arrays.back().key = std::string(key);
   }
   return arrays;
+}
+
+absl::StatusOr<std::vector<NamedRecords>> OpenNpz(std::shared_ptr<const DataFile> file) {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<NpyArray> arrays, ArraysOfNpz(*file));
+  std::vector<NamedRecords> records;
+  for (const NpyArray& array : arrays) {
+    ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<const Records> of_array,
+                            BinaryRecords::OfArray(file, array.name, array.type, array.big_endian,
+                                                   array.shape, array.offset, array.bytes));
+    records.push_back({array.key, std::move(of_array)});
+  }
+  return records;
 }
 
 }  // namespace isomer

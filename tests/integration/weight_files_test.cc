@@ -1,0 +1,71 @@
+// Weights that isomer-run begins with, --weights, and writes, --out. What other programs read and
+// write is in tests/scripts/weight_files_test.py.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "pcg/support/file.h"
+#include "tests/integration/program.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+ProgramResult RunDigits(std::vector<std::string> flags, const std::string& model = "") {
+  flags.insert(flags.begin(),
+               {model.empty() ? SourceFile("models/data/digits_cnn.onnx") : model, "--quiet"});
+  return RunBinary("isomer-run", flags);
+}
+
+// Through every kind of file, under plans that store them in other ways.
+TEST(WeightFiles, GoRoundToTheBit) {
+  const std::string plan = ScratchFile("weights.plan"), first = ScratchFile("first.npz");
+  const ProgramResult planned =
+      RunBinary("isomer-optimize", {SourceFile("models/data/digits_cnn.onnx"),
+                                    "--machine=laptop_cpu", "--devices_per_node=4", "--plan=zero3",
+                                    "--optimizer=adam", "--cache=false", "--out=" + plan});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  ASSERT_EQ(RunDigits({"--steps=2", "--out=" + first}).exit_code, 0);
+  std::string from = first;
+  for (const char* name : {"a.safetensors", "b.npz", "c.onnx", "d.model", "e.npz"}) {
+    const std::string to = ScratchFile(name);
+    const ProgramResult result =
+        RunDigits({"--steps=1", "--learning_rate=0", "--weights=" + from, "--out=" + to}, plan);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    from = to;
+  }
+  EXPECT_EQ(ReadFile(from).value(), ReadFile(first).value());
+}
+
+TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {
+  const std::string weights = ScratchFile("digits.safetensors");
+  ASSERT_EQ(RunDigits({"--steps=1", "--out=" + weights}).exit_code, 0);
+  const auto refused = [](const ProgramResult& result) {
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refused(RunDigits({"--weights=" + weights}, "zoo:lenet?batch=4")),
+              HasSubstr("none is in both"));
+  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--rename_weights=conv=convolution"})),
+              HasSubstr("it lacks 'conv1.bias', 'conv1.weight', 'conv2.bias' and 1 more of the "
+                        "model"));
+  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--rename_weights=^x="})),
+              HasSubstr("it matches no name of"));
+  EXPECT_THAT(refused(RunDigits({"--partial_weights"})), HasSubstr("needs --weights"));
+  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--out=" + weights})),
+              HasSubstr("digits.safetensors"));
+  const ProgramResult partial =
+      RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--weights=" + weights,
+                               "--rename_weights=conv1=conv3", "--partial_weights", "--steps=1"});
+  EXPECT_EQ(partial.exit_code, 0) << partial.err;
+  EXPECT_THAT(partial.err,
+              HasSubstr("lacks 'conv1.bias', 'conv1.weight': they begin as the model"));
+  EXPECT_THAT(partial.err, HasSubstr("has 'conv3.bias', 'conv3.weight', which the model lacks"));
+}
+
+}  // namespace
+}  // namespace isomer
