@@ -32,8 +32,11 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
   const double host_us =
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   ISOMER_ASSIGN_OR_RETURN(const double step_us, job_.StepUs());
-  host_us_.insert(host_us_.end(), count, host_us / static_cast<double>(count));
-  step_us_.insert(step_us_.end(), count, step_us);
+  for (int64_t i = 0; i < count; ++i) {
+    host_us_.Add(host_us / static_cast<double>(count));
+    step_us_.Add(step_us);
+  }
+  last_step_us_ = step_us;
   if (job_.options().finds_gradient_norm) TellGradientNorm(first);
   if (plan_.model.loss.empty()) return absl::OkStatus();
   for (int32_t step = 0; step < count; ++step) {
@@ -114,6 +117,7 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
   const int64_t first = options_.first_step;
   ISOMER_RETURN_IF_ERROR(options_.learning_rate.SetSteps(steps));
+  if (steps > first) losses_.reserve(static_cast<size_t>(steps - first));
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
   // Where nothing is to be told, stdout leads nowhere.
   std::optional<Progress> progress(std::in_place, "run", steps - std::min(first, steps),
@@ -144,7 +148,7 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   }
   progress.reset();
   if (checkpoints_ != nullptr) ISOMER_RETURN_IF_ERROR(checkpoints_->End(summary));
-  if (step_us_.empty()) {
+  if (step_us_.count() == 0) {
     absl::PrintF("nothing is left to do: the checkpoint is of step %d of %d\n", first, steps);
     return absl::OkStatus();
   }
@@ -162,17 +166,17 @@ void StepRunner::Log(int64_t done) {
   EraseProgressLine();
   absl::PrintF("step %d:", done);
   if (!losses_.empty()) absl::PrintF(" loss %.6g,", losses_.back());
-  absl::PrintF(" %.0f us a step\n", step_us_.back());
+  absl::PrintF(" %.0f us a step\n", last_step_us_);
   std::fflush(stdout);
 }
 
 // The first steps load code and touch memory for the first time.
 absl::Status StepRunner::Summarise(Json* summary) {
-  const size_t steps = step_us_.size();
-  const size_t first = std::min<size_t>(2, steps - 1);
+  const int64_t steps = step_us_.count();
+  const int64_t first = std::min<int64_t>(2, steps - 1);
   for (const auto& [name, all] :
        {std::pair("step_us", &step_us_), std::pair("host_us", &host_us_)}) {
-    const Spread spread = SpreadOf(std::vector<double>(all->begin() + first, all->end()));
+    const Spread spread = SpreadOf({all->kept().begin() + first, all->kept().end()});
     (*summary)[name]["median"] = spread.median;
     (*summary)[name]["min"] = spread.min;
     (*summary)[name]["max"] = spread.max;
@@ -193,7 +197,7 @@ absl::Status StepRunner::Summarise(Json* summary) {
   (*summary)["arena_bytes"] = arena;
   (*summary)["peak_bytes"] = peak;
   (*summary)["kernel_bytes"] = kernels;
-  const Spread spread = SpreadOf(std::vector<double>(step_us_.begin() + first, step_us_.end()));
+  const Spread spread = SpreadOf({step_us_.kept().begin() + first, step_us_.kept().end()});
   absl::PrintF("%d steps on %d devices, median %.0f us a step", steps, plan_.num_devices,
                spread.median);
   if (!losses_.empty()) absl::PrintF("; loss %.6g -> %.6g", losses_.front(), losses_.back());

@@ -12,6 +12,7 @@
 #include "runtime/checkpoints_main.h"
 #include "runtime/data/feeder.h"
 #include "runtime/device/backend.h"
+#include "runtime/device/statistics.h"
 #include "runtime/execution/host_values.h"
 #include "runtime/execution/job.h"
 #include "runtime/execution/learning_rate.h"
@@ -72,7 +73,9 @@ class StepRunner {
   Job& job_;
   Checkpoints* const checkpoints_;
   const char* stopped_by_ = nullptr;
-  std::vector<double> step_us_, host_us_, losses_, gradient_norms_;
+  Samples step_us_, host_us_;
+  double last_step_us_ = 0;
+  std::vector<double> losses_, gradient_norms_;
   std::string trace_;
   bool agrees_ = true;
 };

@@ -31,7 +31,7 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
   absl::StatusOr<HostValues> batch = std::move(batches_.front());
   batches_.pop_front();
   ++first_;
-  waits_us_.push_back(
+  waits_us_.Add(
       std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   changed_.notify_all();
   return batch;
@@ -39,7 +39,7 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
 
 std::vector<double> ReadAhead::waits_us() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return waits_us_;
+  return waits_us_.kept();
 }
 
 void ReadAhead::Run() {

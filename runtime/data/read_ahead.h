@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/device/statistics.h"
 #include "runtime/execution/host_values.h"
 
 namespace isomer {
@@ -46,7 +47,7 @@ class ReadAhead {
   int64_t first_ = kNone;   // the step of batches_[0]
   int64_t generation_ = 0;  // counts the jumps
   bool ends_ = false;
-  std::vector<double> waits_us_;
+  Samples waits_us_;
   std::thread thread_;
 };
 
