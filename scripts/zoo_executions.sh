@@ -15,7 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=$folder/cache
 
 agree=0 bad=0
-for file in models/zoo/*.cc; do
+for file in models/zoo/networks/*.cc; do
   small=$(tr '\n' ' ' <"$file" | grep -oP '\.small = *\K"[^,;]*(?=,)' | tr -d '" ')
   [[ -z $small ]] && continue
   for precision in float32 bfloat16; do
