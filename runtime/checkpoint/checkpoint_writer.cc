@@ -10,10 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/atomic_file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
+#include "pcg/support/utf8.h"
 #include "runtime/execution/arrangement.h"
 #include "runtime/execution/host_memory.h"
 
@@ -68,6 +70,11 @@ CheckpointWriter::~CheckpointWriter() { is_given_up_ = true; }
 absl::Status CheckpointWriter::FindParts() {
   const Schedule& schedule = job_.schedule();
   for (int t = 0; t < tensors_.tensors_size(); ++t) {
+    if (!IsUtf8(tensors_.tensors(t).name())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weight '", absl::CEscape(tensors_.tensors(t).name()),
+                       "': its name is not UTF-8, which checkpoints need"));
+    }
     tensor_of_[{tensors_.tensors(t).name(), tensors_.tensors(t).slot()}] = t;
   }
   int64_t bytes = 0, in_use = 0, devices = 0;

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "pcg/support/atomic_file.h"
 #include "pcg/support/status_macros.h"
+#include "pcg/support/utf8.h"
 #include "runtime/checkpoint/state_file.h"
 
 namespace isomer {
@@ -153,9 +154,19 @@ std::string EndOfArchive(uint64_t members, uint64_t directory_bytes, uint64_t di
   return end;
 }
 
+absl::Status CheckAreUtf8(const std::string& path, absl::Span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (IsUtf8(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": weight '", absl::CEscape(name), "': its name is not UTF-8"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckSafetensorsNames(const std::string& path, absl::Span<const std::string> names) {
+  ISOMER_RETURN_IF_ERROR(CheckAreUtf8(path, names));
   for (const std::string& name : names) {
     if (name != kMetadataName) continue;
     return absl::InvalidArgumentError(
@@ -167,6 +178,7 @@ absl::Status CheckSafetensorsNames(const std::string& path, absl::Span<const std
 absl::Status CheckNpzNames(const std::string& path, absl::Span<const std::string> names) {
   constexpr size_t kMost = std::numeric_limits<uint16_t>::max() - kNpyEnding.size();
   constexpr size_t kShown = 40;
+  ISOMER_RETURN_IF_ERROR(CheckAreUtf8(path, names));
   for (const std::string& name : names) {
     if (name.size() <= kMost) continue;
     return absl::InvalidArgumentError(absl::StrCat(path, ": a weight's name has ", name.size(),

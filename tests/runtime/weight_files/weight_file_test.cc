@@ -69,6 +69,9 @@ TEST(WeightFile, NamesThatAFormatCannotSayAreRefused) {
   EXPECT_EQ(CheckSafetensorsNames("w", {"a", "metadata"}), absl::OkStatus());
   EXPECT_EQ(CheckSafetensorsNames("w", {"a", "__metadata__"}).message(),
             "w: a weight cannot be called '__metadata__' there");
+  EXPECT_EQ(CheckNpzNames("w", {"caf\xe9"}).message(),
+            "w: weight 'caf\\351': its name is not UTF-8");
+  EXPECT_FALSE(CheckSafetensorsNames("w", {"caf\xe9"}).ok());
   EXPECT_EQ(CheckNpzNames("w", {"a", std::string(65531, 'x')}), absl::OkStatus());
   EXPECT_THAT(std::string(CheckNpzNames("w", {"a", std::string(65532, 'x')}).message()),
               HasSubstr("has 65532 bytes, too many for a ZIP archive"));
