@@ -47,8 +47,8 @@ absl::Status Checkpoints::CheckFlags(const std::string& mode) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(const Graph& graph, Job* job,
-                                                                    bool speaks) {
+absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(
+    const Graph& graph, Job* job, std::chrono::milliseconds stall_timeout, bool speaks) {
   const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);
   if (folder.empty()) return nullptr;
   const bool resumes = absl::GetFlag(FLAGS_resume);
@@ -57,14 +57,16 @@ absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(const Graph&
         absl::StrCat("--checkpoint_dir=", folder, " has checkpoints up to step ", steps.back(),
                      " already: --resume goes on from there, another folder begins anew"));
   }
-  ISOMER_RETURN_IF_ERROR(TryFolder(folder, job->options().control));
+  ISOMER_RETURN_IF_ERROR(TryFolder(folder, stall_timeout, job->options().control));
   const int64_t every = absl::GetFlag(FLAGS_checkpoint_every);
   ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                           CheckpointWriter::Make(graph, job,
                                                  {.folder = folder,
                                                   .keep = absl::GetFlag(FLAGS_keep_checkpoints),
                                                   .keep_every = absl::GetFlag(FLAGS_keep_every),
-                                                  .prepares = every > 0}));
+
+                                                  .prepares = every > 0,
+                                                  .stall_timeout = stall_timeout}));
   return std::unique_ptr<Checkpoints>(
       new Checkpoints(graph, job, folder, every, resumes, speaks, std::move(writer)));
 }

@@ -1,6 +1,7 @@
 #ifndef ISOMER_RUNTIME_CHECKPOINTS_MAIN_H_
 #define ISOMER_RUNTIME_CHECKPOINTS_MAIN_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,8 +28,9 @@ class Checkpoints {
   static absl::Status CheckFlags(const std::string& mode);
   // Null: no --checkpoint_dir. Refuses a folder that has some already, unless --resume goes on from
   // them. REQUIRES: `graph` and `job` outlive it.
-  static absl::StatusOr<std::unique_ptr<Checkpoints>> FromFlags(const Graph& graph, Job* job,
-                                                                bool speaks);
+  // `stall_timeout` as CheckpointOptions has it.
+  static absl::StatusOr<std::unique_ptr<Checkpoints>> FromFlags(
+      const Graph& graph, Job* job, std::chrono::milliseconds stall_timeout, bool speaks);
 
   // Sets the job to the newest one that is whole, or to the initial values. `data`: what the
   // batches are made of.

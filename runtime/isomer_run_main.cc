@@ -3,11 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,11 +38,13 @@
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/checking/check_executions.h"
+#include "runtime/checkpoint/disk_progress.h"
 #include "runtime/checkpoints_main.h"
 #include "runtime/communication/process_communicator.h"
 #include "runtime/cuda/routes.h"
 #include "runtime/data/element_type.h"
 #include "runtime/data/feeder.h"
+#include "runtime/device/last_resort.h"
 #include "runtime/device/statistics.h"
 #include "runtime/execution/host_memory.h"
 #include "runtime/execution/job.h"
@@ -61,6 +67,9 @@ ABSL_FLAG(
     "adversarial, in an order drawn from --execution_seed, over memory that is watched (slow; "
     "finds races)");
 ABSL_FLAG(uint64_t, execution_seed, 1, "of --execution=adversarial");
+ABSL_FLAG(double, stall_timeout, 6,
+          "seconds after which a process that is not heard any more, or a disk that does not go on "
+          "while a checkpoint is waited for, ends the run; 0: never (docs/running.md)");
 ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there are as many");
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
@@ -376,12 +385,54 @@ int64_t MostResidentBytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+absl::StatusOr<std::chrono::milliseconds> StallTimeoutFromFlags() {
+  const double seconds = absl::GetFlag(FLAGS_stall_timeout);
+  constexpr double kLeast = 0.1, kMost = 1e6;
+  if (seconds != 0 && !(seconds >= kLeast && seconds <= kMost)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stall_timeout=", seconds, ": 0 is expected, or seconds from 0.1 to 1e6"));
+  }
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+// Ends of a run with an error, which one thread or another comes to first.
+class RunEnd {
+ public:
+  // Says the error, and how to go on where it can, if nobody did; returns the exit code.
+  int Say(const absl::Status& status) {
+    const bool is_first = !is_said_.exchange(true);
+    if (is_first) ExitWith(code == kExitStopped ? Checkpoints::WithAdvice(status) : status);
+    return code;
+  }
+  // Nothing is to be said any more by this process.
+  int SayNothing() {
+    is_said_ = true;
+    return code;
+  }
+  // Where the process does not end by itself. `processes` as RunSteps has it.
+  void SetLastResort(const ProcessCommunicator* processes) {
+    isomer::SetLastResort([this, processes](const absl::Status& why) {
+      if (!is_said_ && (processes == nullptr || processes->speaks())) Say(why);
+      // Who starts processes may end all when one has ended: the one that speaks comes first.
+      if (processes != nullptr && !processes->speaks()) std::this_thread::sleep_for(kForTheSpeaker);
+      std::_Exit(code);
+    });
+  }
+
+  // With which a program ends for an error that may come now.
+  std::atomic<int> code = kExitBadInput;
+
+ private:
+  static constexpr std::chrono::milliseconds kForTheSpeaker{500};
+  std::atomic<bool> is_said_ = false;
+};
+
 // `processes`: null, or the communicator of the processes that all do this; rank 0 writes the
-// files. `code_of_error`: with which a program ends for the error that is returned.
-absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes,
-                             int* code_of_error) {
+// files. `end`: how a program ends with the error that is returned.
+absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* processes, RunEnd* end) {
+  ISOMER_ASSIGN_OR_RETURN(const std::chrono::milliseconds stall_timeout, StallTimeoutFromFlags());
   const bool writes = processes == nullptr || processes->rank() == 0;
-  if (writes) ISOMER_RETURN_IF_ERROR(TryOutputs());
+  if (writes) ISOMER_RETURN_IF_ERROR(DoInTime(stall_timeout, processes, TryOutputs));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
@@ -418,6 +469,10 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(SetTraining(lowered.schedule, &options));
   }
   const DeviceOperations& operations = backend->operations();
+  // Threads are not lost, and cores may compute for long.
+  if (processes == nullptr && operations.shares_host_memory()) {
+    options.timeout = ProcessOptions{}.longest_work;
+  }
   const bool is_one_for_all =
       !operations.shares_host_memory() && operations.reaches_other_devices();
   if (processes == nullptr && plan.num_devices > 1 && is_one_for_all) {
@@ -470,7 +525,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     std::fputs(program.ToString(graph, job->schedule()).c_str(), stdout);
   }
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoints> checkpoints,
-                          Checkpoints::FromFlags(graph, job.get(), writes));
+                          Checkpoints::FromFlags(graph, job.get(), stall_timeout, writes));
   StepOptions steps = StepOptionsFromFlags(rate, writes);
   if (checkpoints == nullptr) {
     ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
@@ -478,7 +533,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(
         checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), DigestString(feeder.fingerprint())));
     steps.first_step = checkpoints->first_step();
-    *code_of_error = kExitStopped;
+    end->code = kExitStopped;
   }
   StepRunner runner(plan, steps, feeder, backend.get(), job.get(), checkpoints.get());
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
@@ -499,36 +554,34 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   return runner.agrees() && executions_agree ? kExitDone : kExitNo;
 }
 
-// Says the error of a run, and how to go on where it can; returns `code`.
-int EndWith(const absl::Status& status, int code) {
-  ExitWith(code == kExitStopped ? Checkpoints::WithAdvice(status) : status);
-  return code;
-}
-
 // Every process does the same; rank 0 alone speaks. All end together, with the first error of any.
 absl::StatusOr<int> RunAsProcess(
     const std::string& spec,
     absl::StatusOr<std::unique_ptr<ProcessCommunicator>> (*connect)(const ProcessOptions&)) {
   ISOMER_ASSIGN_OR_RETURN(const ExecutionKind execution, ExecutionKindFromFlags());
+  ISOMER_ASSIGN_OR_RETURN(const std::chrono::milliseconds stall_timeout, StallTimeoutFromFlags());
+  static auto* const end = new RunEnd;  // for as long as the process
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> processes,
-                          connect({.threads_per_rank = Execution{execution}.num_threads()}));
+                          connect({.stall_timeout = stall_timeout,
+                                   .threads_per_rank = Execution{execution}.num_threads()}));
+  end->SetLastResort(processes.get());
   const bool speaks = processes->rank() == 0;
   if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {
     return absl::InternalError("/dev/null cannot be opened");
   }
-  int code_of_error = kExitBadInput;
-  const absl::StatusOr<int> code = RunSteps(spec, processes.get(), &code_of_error);
+  const absl::StatusOr<int> code = RunSteps(spec, processes.get(), end);
   const absl::Status status = processes->Finish(code.status());
-  if (status.ok()) return code;
   // Said before any process ends, because who started them then ends the others.
-  return processes->speaks() ? EndWith(status, code_of_error) : code_of_error;
+  if (!status.ok() && processes->speaks()) return end->Say(status);
+  const int code_of_error = end->SayNothing();
+  return status.ok() ? code : code_of_error;
 }
 
 absl::StatusOr<int> RunInThreads(const std::string& spec) {
-  int code_of_error = kExitBadInput;
-  const absl::StatusOr<int> code = RunSteps(spec, nullptr, &code_of_error);
-  if (code.ok()) return code;
-  return EndWith(code.status(), code_of_error);
+  static auto* const end = new RunEnd;  // for as long as the process
+  end->SetLastResort(nullptr);
+  const absl::StatusOr<int> code = RunSteps(spec, nullptr, end);
+  return code.ok() ? code : end->Say(code.status());
 }
 
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {

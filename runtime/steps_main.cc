@@ -13,6 +13,8 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/check_main.h"
 #include "runtime/device/statistics.h"
+#include "runtime/device/whereabouts.h"
+#include "runtime/execution/not_finite.h"
 
 namespace isomer {
 
@@ -26,6 +28,7 @@ std::vector<double> StepRunner::RatesOf(int64_t first, int64_t count) const {
 
 absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inputs) {
   const int64_t count = static_cast<int64_t>(inputs.size());
+  EnterStep(first + 1);
   const auto start = std::chrono::steady_clock::now();
   ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainSteps(inputs, RatesOf(first, count))
                                                   : job_.Evaluate(inputs[0]));
@@ -46,9 +49,13 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
     // Where steps that overflow are skipped, the scale is not to blame.
     const bool may_overflow = plan_.mode == "training" && plan_.precision == DataType::kFloat16 &&
                               !job_.options().finds_loss_scale;
-    return absl::OutOfRangeError(
-        absl::StrCat("the loss of step ", first + step + 1, " is not finite; try a lower ",
-                     may_overflow ? "--loss_scale or " : "", "--learning_rate"));
+    std::string what;
+    if (plan_.mode == "training") {
+      ISOMER_ASSIGN_OR_RETURN(what, WhatIsNotFinite(job_.graph(), inputs[step], &job_));
+    }
+    return absl::OutOfRangeError(absl::StrCat(
+        "the loss of step ", first + step + 1, " is not finite", what.empty() ? "" : "; ", what,
+        "; try a lower ", may_overflow ? "--loss_scale or " : "", "--learning_rate"));
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@
 #include "pcg/support/file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/checkpoint/disk_progress.h"
 
 namespace isomer {
 namespace {
@@ -114,13 +115,19 @@ std::vector<int64_t> CheckpointSteps(const std::string& folder) {
   return steps;
 }
 
-absl::Status TryFolder(const std::string& folder, ControlPlane* control) {
+absl::Status TryFolder(const std::string& folder, std::chrono::milliseconds stall_timeout,
+                       ControlPlane* control) {
   const bool is_first = control == nullptr || control->rank() == 0;
   const std::string probe = absl::StrCat(folder, "/", kProbeFile);
   // What no file of another host, or of another run, has.
   const std::string word = absl::StrCat(getpid(), " ", absl::ToUnixNanos(absl::Now()), "\n");
-  absl::Status status = is_first ? MakeFolder(folder) : absl::OkStatus();
-  if (status.ok() && is_first && control != nullptr) status = WriteFileAtomically(probe, word);
+  absl::Status status;
+  if (is_first) {
+    status = DoInTime(stall_timeout, control, [&] {
+      ISOMER_RETURN_IF_ERROR(MakeFolder(folder));
+      return control == nullptr ? absl::OkStatus() : WriteFileAtomically(probe, word);
+    });
+  }
   if (control == nullptr || control->num_ranks() == 1) return status;
   const absl::Cleanup removes = [&] {
     if (is_first) std::remove(probe.c_str());
@@ -129,7 +136,11 @@ absl::Status TryFolder(const std::string& folder, ControlPlane* control) {
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> words, control->Gather(told));
   // Of an error of the first the others hear when the job ends.
   ISOMER_RETURN_IF_ERROR(status);
-  const bool sees_it = ReadFile(probe).value_or("") == words[0];
+  bool sees_it = false;
+  ISOMER_RETURN_IF_ERROR(DoInTime(stall_timeout, control, [&] {
+    sees_it = ReadFile(probe).value_or("") == words[0];
+    return absl::OkStatus();
+  }));
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control->Gather(sees_it ? "1" : "0"));
   const auto blind = std::find(all.begin(), all.end(), "0");
   if (blind == all.end()) return absl::OkStatus();

@@ -8,6 +8,7 @@
 #ifndef ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,8 +37,10 @@ std::vector<int64_t> CheckpointSteps(const std::string& folder);
 
 // Makes the folder where there is none, and finds out whether it can be written to, and whether all
 // processes see what the first writes there: "--checkpoint_dir=d: rank 1 does not see what rank 0
-// writes there". `control`: of the processes that all do this; null: there is one.
-absl::Status TryFolder(const std::string& folder, ControlPlane* control);
+// writes there". `stall_timeout`: for a disk that does not answer (disk_progress.h). `control`: of
+// the processes that all do this; null: there is one.
+absl::Status TryFolder(const std::string& folder, std::chrono::milliseconds stall_timeout,
+                       ControlPlane* control);
 
 // The tensors that a job's checkpoints have, without values: of each trained leaf the weight, and
 // its states where there are any, in the order of the graph.

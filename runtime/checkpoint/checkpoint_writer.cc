@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -10,12 +11,15 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/atomic_file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/support/utf8.h"
+#include "runtime/checkpoint/disk_progress.h"
+#include "runtime/device/whereabouts.h"
 #include "runtime/execution/arrangement.h"
 #include "runtime/execution/host_memory.h"
 
@@ -27,8 +31,8 @@ using Clock = std::chrono::steady_clock;
 constexpr char kShareKind[] = "share";
 // How often rank 0 looks whether the others have written theirs.
 constexpr std::chrono::milliseconds kLook{10};
-// How often processes that wait say so: well within the deadline of their messages.
-constexpr std::chrono::seconds kTell{5};
+// How often processes that wait say how far they are.
+constexpr std::chrono::milliseconds kTell{500};
 constexpr char kDone[] = "done";
 // What is copied in one go, by one of the threads that copy.
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
@@ -113,6 +117,7 @@ absl::Status CheckpointWriter::FindParts() {
 
 absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layout) {
   std::error_code error;
+  NoteDiskCall("mkdir");
   // What a run that was killed did not finish.
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, error)) {
     if (IsUnfinishedName(entry.path().filename().string())) {
@@ -182,6 +187,8 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
   ISOMER_RETURN_IF_ERROR(Wait());
   waited_us_ = std::max<double>(waited_us_, UsSince(wait));
   const Clock::time_point start = Clock::now();
+  EnterPart("checkpoint");
+  const absl::Cleanup leaves = [] { EnterPart(""); };
   CheckpointManifest manifest = tensors_;
   manifest.set_step(step);
   manifest.set_updates(job_.updates());
@@ -191,7 +198,10 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
   manifest.set_loss_scale_in_a_row(job_.loss_scale().in_a_row());
   manifest.set_loss_scale_skipped(job_.loss_scale().skipped());
   ISOMER_ASSIGN_OR_RETURN(StateLayout layout, LayoutOf(manifest));
-  absl::Status status = IsFirst() ? MakeFolder(step, layout) : absl::OkStatus();
+  absl::Status status;
+  if (IsFirst()) {
+    status = DoInTime(options_.stall_timeout, control_, [&] { return MakeFolder(step, layout); });
+  }
   if (control_ != nullptr) {
     // The others are told before they look for the file.
     ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, control_->Gather(status.message()));
@@ -234,13 +244,17 @@ absl::Status CheckpointWriter::Poll() {
   return status_;
 }
 
-// Processes tell each other how far they are, so that none takes the others for lost.
+// Processes tell each other how far they are, so that all know whose disk does not go on.
 absl::Status CheckpointWriter::Wait() {
+  EnterPart("checkpoint");
+  const absl::Cleanup leaves = [] { EnterPart(""); };
+  DiskWatch watch(options_.stall_timeout);
   for (bool all_done = false; !all_done;) {
     std::string word;
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kTell, [this] { return !is_writing_; });
+      word = DiskWord();
       if (!is_writing_) word = status_.ok() ? kDone : std::string(status_.message());
     }
     std::vector<std::string> words = {word};
@@ -250,9 +264,15 @@ absl::Status CheckpointWriter::Wait() {
       words = *std::move(gathered);
     }
     all_done = true;
-    for (const std::string& of : words) {
-      if (!of.empty() && of != kDone) return GiveUp(absl::UnavailableError(of));
-      all_done &= !of.empty();
+    for (size_t rank = 0; rank < words.size(); ++rank) {
+      const std::string& of = words[rank];
+      if (of == kDone) continue;
+      all_done = false;
+      if (!IsDiskWord(of)) return GiveUp(absl::UnavailableError(of));
+      if (const absl::Status status = watch.Check(static_cast<int32_t>(rank), of); !status.ok()) {
+        GiveUpOnDisk(status, control_);
+        return GiveUp(status);
+      }
     }
   }
   const absl::Status ended = thread_.Wait();
@@ -274,6 +294,7 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
   ISOMER_RETURN_IF_ERROR(WriteShare(layout, folder, &sums));
   share.mutable_sums()->Add(sums.begin(), sums.end());
   const int32_t rank = control_ == nullptr ? 0 : control_->rank();
+  NoteDiskCall("fsync");
   ISOMER_RETURN_IF_ERROR(SaveProto(absl::StrCat(folder, "/", ShareFile(rank)), kShareKind, share));
   if (!IsFirst()) return absl::OkStatus();
   CheckpointManifest whole = manifest;
@@ -282,6 +303,20 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
   newest_ = manifest.step();
   DropOld(manifest.step());
   return absl::OkStatus();
+}
+
+// From weights that are NaN no training goes on: the checkpoint before them is worth more.
+absl::Status CheckpointWriter::CheckIsFinite(const Part& part) const {
+  const auto* const elements = reinterpret_cast<const float*>(memory_->data() + part.place);
+  const int64_t bytes = job_.schedule().buffers[part.part.buffer].bytes();
+  const bool is_finite =
+      std::all_of(elements, elements + bytes / static_cast<int64_t>(sizeof(float)),
+                  [](float element) { return std::isfinite(element); });
+  if (is_finite) return absl::OkStatus();
+  const NodeId leaf = job_.schedule().parameters[part.part.parameter].leaves[0];
+  return absl::OutOfRangeError(absl::StrCat(
+      part.part.slot == 0 ? "weight '" : "the optimizer's state of '", graph_.node(leaf).name,
+      "' is not finite; no checkpoint is made of it; try a lower --learning_rate"));
 }
 
 absl::Status CheckpointWriter::WriteShare(const StateLayout& layout, const std::string& folder,
@@ -293,6 +328,7 @@ absl::Status CheckpointWriter::WriteShare(const StateLayout& layout, const std::
     if (is_given_up_) return absl::CancelledError("the checkpoint was given up");
     const Box& box = job_.schedule().buffers[part.part.buffer].box;
     const auto* elements = reinterpret_cast<const float*>(memory_->data() + part.place);
+    ISOMER_RETURN_IF_ERROR(CheckIsFinite(part));
     for (const auto& [leaf, t] : part.tensors) {
       const auto lines = [&, leaf = leaf](absl::FunctionRef<void(const StateLine&)> f) {
         part.arrangement.ForEachLineOf(leaf, box, [&](const LeafLine& line) {
@@ -329,8 +365,10 @@ absl::Status CheckpointWriter::GatherShares(const std::string& folder,
     std::error_code error;
     while (!std::filesystem::exists(path, error)) {
       if (is_given_up_) return absl::CancelledError("the checkpoint was given up");
+      NoteDiskCall("stat");  // It is the other's turn.
       std::this_thread::sleep_for(kLook);
     }
+    NoteDiskCall("read");
     CheckpointShare share;
     ISOMER_RETURN_IF_ERROR(LoadProto(path, kShareKind, &share));
     if (share.sums_size() != manifest->tensors_size()) {
@@ -346,17 +384,21 @@ absl::Status CheckpointWriter::GatherShares(const std::string& folder,
 
 absl::Status CheckpointWriter::Finish(const std::string& folder,
                                       const CheckpointManifest& manifest) {
+  NoteDiskCall("fsync");
   ISOMER_RETURN_IF_ERROR(
       SaveProto(absl::StrCat(folder, "/", kManifestFile), kManifestKind, manifest));
   std::error_code error;
   for (int32_t rank = 0; rank < num_ranks(); ++rank) {
     std::filesystem::remove(absl::StrCat(folder, "/", ShareFile(rank)), error);
   }
+  NoteDiskCall("fsync");
   ISOMER_RETURN_IF_ERROR(SyncFolder(folder));
+  NoteDiskCall("rename");
   const std::string name = PathOf(CheckpointName(manifest.step()));
   std::filesystem::remove_all(name, error);  // One that is damaged, of the same step.
   std::filesystem::rename(folder, name, error);
   if (error) return FileSystemError(name, error);
+  NoteDiskCall("fsync");
   return SyncFolder(options_.folder);
 }
 

@@ -2,6 +2,7 @@
 #define ISOMER_RUNTIME_CHECKPOINT_CHECKPOINT_WRITER_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -30,6 +31,8 @@ struct CheckpointOptions {
   int64_t keep_every = 0;  // and those of steps that are multiples; 0: none
   // There will be several: memory for the copy is made ready before the first, beside the steps.
   bool prepares = false;
+  // A disk that is waited for, and does not go on for so long, ends the job; 0: none does.
+  std::chrono::milliseconds stall_timeout{0};
 };
 
 // Writes checkpoints of a job while it goes on. Its numbers are copied while the next step computes
@@ -87,6 +90,7 @@ class CheckpointWriter {
   // In the thread.
   absl::Status Write(const CheckpointManifest& manifest, const StateLayout& layout);
   absl::Status CopyBesideStep();
+  absl::Status CheckIsFinite(const Part& part) const;
   absl::Status WriteShare(const StateLayout& layout, const std::string& folder,
                           std::vector<uint64_t>* sums);
   absl::Status WriteUnheld(const StateLayout& layout, StateFileWriter* file,

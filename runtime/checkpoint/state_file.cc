@@ -15,6 +15,7 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/checkpoint/disk_progress.h"
 
 namespace isomer {
 namespace {
@@ -25,6 +26,10 @@ constexpr int64_t kTensorAlignment = 64;
 // first, in windows of so many.
 constexpr int64_t kShortestDirect = 256;
 constexpr int64_t kWindowElements = int64_t{1} << 22;
+// A call of the disk has at most so many bytes to do, so that one that does not return is told from
+// one that has much to do: bytes of a write, elements of a sum, bytes that are not on the disk yet.
+constexpr int64_t kMostAtOnce = int64_t{8} << 20;
+constexpr int64_t kMostUnwritten = int64_t{32} << 20;
 
 absl::Status FileError(const std::string& path, absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(path, ": ", doing, ": ", std::strerror(errno)));
@@ -78,12 +83,14 @@ absl::Status StateFileWriter::Create(const std::string& path, const StateLayout&
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot be made");
   const absl::Cleanup closes = [file] { close(file); };
+  NoteDiskCall("fallocate");
   int made = fallocate(file, 0, 0, layout.bytes);
   // Some file systems cannot set space aside.
   if (made != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) made = ftruncate(file, layout.bytes);
   if (made != 0) {
     return FileError(path, absl::StrCat("there is no room for ", layout.bytes, " bytes"));
   }
+  NoteDiskCall("pwrite");
   for (size_t at = 0; at < layout.header.size();) {
     const ssize_t written =
         pwrite(file, layout.header.data() + at, layout.header.size() - at, static_cast<off_t>(at));
@@ -106,10 +113,15 @@ absl::Status StateFileWriter::WriteAt(int64_t offset, const float* elements, int
   const char* data = reinterpret_cast<const char*>(elements);
   int64_t left = count * static_cast<int64_t>(sizeof(float));
   while (left > 0) {
-    const ssize_t written = pwrite(file_, data, static_cast<size_t>(left), offset);
+    NoteDiskCall("pwrite");
+    const ssize_t written =
+        pwrite(file_, data, static_cast<size_t>(std::min(left, kMostAtOnce)), offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return FileError(path_, "cannot be written");
     data += written, offset += written, left -= written;
+    unwritten_ += written;
+    if (unwritten_ < kMostUnwritten) continue;
+    ISOMER_RETURN_IF_ERROR(Sync());
   }
   return absl::OkStatus();
 }
@@ -123,8 +135,12 @@ absl::Status StateFileWriter::Write(const StateTensor& tensor, StateLines lines,
     begin = std::min(begin, line.first);
     end = std::max(end, line.first + line.stride * (line.count - 1) + 1);
     is_direct &= line.stride == 1 && line.count >= kShortestDirect;
-    sum->Add(line.first, line.stride,
-             absl::MakeConstSpan(elements + line.place, static_cast<size_t>(line.count)));
+    for (int64_t at = 0; at < line.count; at += kMostAtOnce) {
+      NoteDiskCall("sum");
+      sum->Add(line.first + at * line.stride, line.stride,
+               absl::MakeConstSpan(elements + line.place + at,
+                                   static_cast<size_t>(std::min(line.count - at, kMostAtOnce))));
+    }
   });
   constexpr int64_t kBytes = sizeof(float);
   absl::Status status;
@@ -173,6 +189,8 @@ absl::Status StateFileWriter::Write(const StateTensor& tensor, StateLines lines,
 }
 
 absl::Status StateFileWriter::Sync() {
+  NoteDiskCall("fdatasync");
+  unwritten_ = 0;
   return fdatasync(file_) == 0 ? absl::OkStatus() : FileError(path_, "cannot be written");
 }
 

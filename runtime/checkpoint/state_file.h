@@ -82,6 +82,7 @@ class StateFileWriter {
 
   const std::string path_;
   const int file_;
+  int64_t unwritten_ = 0;  // bytes since the last Sync
 };
 
 // A file that is read.

@@ -13,6 +13,7 @@
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/communication/process_communicator.h"
+#include "runtime/device/last_resort.h"
 
 namespace isomer {
 namespace {
@@ -21,6 +22,8 @@ using std::chrono::steady_clock;
 
 // How long ranks wait for each other to end after an error, before they end without.
 constexpr std::chrono::seconds kMpiPatience(10);
+// What is said in errors_.
+constexpr int kAbortTag = 0, kBeatTag = 1;
 // Where threads have to share cores, and this rank computes, who waits looks again at once for so
 // long, which small messages take, and then sleeps between looks: who looks all the time leaves
 // half of the core to what computes there. (bench/overlap.sh 5 1 8 bert_base: of what is lost
@@ -46,10 +49,24 @@ int TagOf(const char* call, absl::Span<const int32_t> group, int largest) {
   return static_cast<int>((hash ^ (hash >> 32)) % static_cast<uint64_t>(largest));
 }
 
+int RankInWorld() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int RanksOfWorld() {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
 }  // namespace
 
 MpiMessages::MpiMessages(const ProcessOptions& options, bool serves_other_threads)
-    : options_(options), serves_other_threads_(serves_other_threads) {
+    : options_(options),
+      serves_other_threads_(serves_other_threads),
+      liveness_(RankInWorld(), RanksOfWorld(), options.stall_timeout) {
   for (MPI_Comm& comm : data_) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_dup(MPI_COMM_WORLD, &errors_);
   for (MPI_Comm comm : data_) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -68,10 +85,13 @@ MpiMessages::MpiMessages(const ProcessOptions& options, bool serves_other_thread
   int found = 0;
   MPI_Comm_get_attr(errors_, MPI_TAG_UB, &upper, &found);
   if (found != 0) largest_tag_ = *upper;
+  beats_.resize(num_ranks_);
+  if (serves_other_threads_) liveness_.Start([this] { SayThatItLives(); });
 }
 
 MpiMessages::~MpiMessages() {
   if (!finished_) Finish(absl::AbortedError("the process gave up")).IgnoreError();
+  liveness_.Stop();
   if (!error_.ok()) {
     // MPI_Finalize waits for all ranks; one may be lost.
     std::thread([] {
@@ -87,6 +107,7 @@ absl::Status MpiMessages::Exchange(int channel, const char* call, absl::Span<con
                                    absl::Span<const Receive> receives) {
   std::unique_lock lock(mutex_);
   ISOMER_RETURN_IF_ERROR(CheckForAbort());
+  const Liveness::Waiting waiting(&liveness_, call);
   const int tag = TagOf(call, group, largest_tag_);
   std::vector<MPI_Request> requests;
   std::vector<Expected> expected;  // of the receives: from whom, bytes
@@ -119,14 +140,14 @@ void MpiMessages::Abort(const absl::Status& status) {
 
 void MpiMessages::AbortNow(const absl::Status& status) {
   if (!error_.ok() || status.ok()) return;
-  error_ = status;
+  SetError(status);
   last_words_ = absl::StrCat(static_cast<int>(status.code()), " ",
                              absl::string_view(status.message().data(), status.message().size()));
   for (int r = 0; r < num_ranks_; ++r) {
     if (r == rank_) continue;
     MPI_Request request;
-    MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_BYTE, r, 0, errors_,
-              &request);
+    MPI_Isend(last_words_.data(), static_cast<int>(last_words_.size()), MPI_BYTE, r, kAbortTag,
+              errors_, &request);
     MPI_Request_free(&request);
   }
 }
@@ -154,7 +175,10 @@ absl::Status MpiMessages::Wait(const char* call, absl::Span<const Expected> expe
     const bool sleeps = is_crowded_ && computes_ && waited > kMpiSpin;
     if (sleeps || looks % kLooksPerCheck == 0) {
       if (absl::Status status = CheckForAbort(); !status.ok()) return Failed(requests, status);
-      if (waited > options_.timeout) return Failed(requests, Late(call, expected, *requests));
+      const std::chrono::milliseconds limit =
+          waited > options_.timeout && liveness_.AnyWorks(options_.timeout) ? options_.longest_work
+                                                                            : options_.timeout;
+      if (waited > limit) return Failed(requests, Late(call, expected, *requests, limit));
     }
     lock->unlock();
     if (sleeps) {
@@ -190,7 +214,8 @@ absl::Status MpiMessages::Refused(const char* call, int code, absl::Span<const E
 }
 
 absl::Status MpiMessages::Late(const char* call, absl::Span<const Expected> expected,
-                               const std::vector<MPI_Request>& requests) const {
+                               const std::vector<MPI_Request>& requests,
+                               std::chrono::milliseconds waited) const {
   std::vector<int32_t> missing;
   for (size_t r = 0; r < expected.size(); ++r) {
     int done = 0;
@@ -199,7 +224,7 @@ absl::Status MpiMessages::Late(const char* call, absl::Span<const Expected> expe
   }
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   return absl::DeadlineExceededError(
-      absl::StrCat("rank ", rank_, " waited ", options_.timeout.count(), " ms in ", call, " for ",
+      absl::StrCat("rank ", rank_, " waited ", waited.count(), " ms in ", call, " for ",
                    missing.empty() ? "the others" : "ranks ", absl::StrJoin(missing, ",")));
 }
 
@@ -224,16 +249,56 @@ absl::Status MpiMessages::CheckForAbort() {
   if (!error_.ok()) return error_;
   int there = 0;
   MPI_Status status;
-  MPI_Iprobe(MPI_ANY_SOURCE, 0, errors_, &there, &status);
+  MPI_Iprobe(MPI_ANY_SOURCE, kAbortTag, errors_, &there, &status);
   if (there == 0) return absl::OkStatus();
   int size = 0;
   MPI_Get_count(&status, MPI_BYTE, &size);
   std::string words(size, ' ');
-  MPI_Recv(words.data(), size, MPI_BYTE, status.MPI_SOURCE, 0, errors_, MPI_STATUS_IGNORE);
+  MPI_Recv(words.data(), size, MPI_BYTE, status.MPI_SOURCE, kAbortTag, errors_, MPI_STATUS_IGNORE);
   const size_t space = words.find(' ');
-  error_ = absl::Status(static_cast<absl::StatusCode>(std::atoi(words.c_str())),
-                        words.substr(space + 1));
+  SetError(absl::Status(static_cast<absl::StatusCode>(std::atoi(words.c_str())),
+                        words.substr(space + 1)));
   return error_;
+}
+
+void MpiMessages::SetError(const absl::Status& status) {
+  error_ = status;
+  ArmLastResort(status);
+}
+
+void MpiMessages::SayThatItLives() {
+  std::lock_guard lock(mutex_);
+  if (!CheckForAbort().ok()) return;
+  for (int r = 0; r < num_ranks_; ++r) {
+    if (r == rank_) continue;
+    // To one who does not hear them they do not pile up.
+    int is_gone = 0;
+    MPI_Test(&beats_[r].request, &is_gone, MPI_STATUS_IGNORE);
+    if (is_gone == 0) continue;
+    beats_[r].beat = liveness_.Own();
+    MPI_Isend(&beats_[r].beat, sizeof(Beat), MPI_BYTE, r, kBeatTag, errors_, &beats_[r].request);
+  }
+  HearWhoLives();
+  AbortNow(liveness_.Check());
+}
+
+void MpiMessages::HearWhoLives() {
+  while (true) {
+    int there = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, kBeatTag, errors_, &there, &status);
+    if (there == 0) return;
+    Beat beat;
+    MPI_Recv(&beat, sizeof beat, MPI_BYTE, status.MPI_SOURCE, kBeatTag, errors_, MPI_STATUS_IGNORE);
+    liveness_.Heard(status.MPI_SOURCE, beat);
+  }
+}
+
+bool MpiMessages::speaks() const {
+  for (int r = 0; r < rank_; ++r) {
+    if (!liveness_.IsLost(r)) return false;
+  }
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeMpiCommunicator(

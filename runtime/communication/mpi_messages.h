@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/communication/liveness.h"
 #include "runtime/communication/process_messages.h"
 
 namespace isomer {
@@ -49,10 +51,14 @@ class MpiMessages : public ProcessMessages {
   bool serves_other_threads() const override { return serves_other_threads_; }
   absl::Status Exchange(int channel, const char* call, absl::Span<const int32_t> group,
                         absl::Span<const Send> sends, absl::Span<const Receive> receives) override;
-  void SetComputes(bool computes) override { computes_ = computes; }
+  void SetComputes(bool computes) override {
+    computes_ = computes;
+    liveness_.SetComputes(computes);
+  }
   void Abort(const absl::Status& status) override;
   absl::Status Finish(const absl::Status& status) override;
   absl::Status Poll() override;
+  bool speaks() const override;
 
  private:
   using Expected = std::pair<int32_t, int64_t>;  // from whom, how many bytes
@@ -62,12 +68,17 @@ class MpiMessages : public ProcessMessages {
   absl::Status Wait(const char* call, absl::Span<const Expected> expected,
                     std::unique_lock<TicketLock>* lock, std::vector<MPI_Request>* requests);
   absl::Status CheckForAbort();
+  void SetError(const absl::Status& status);
+  // Of liveness_, in its thread.
+  void SayThatItLives();
+  void HearWhoLives();
   absl::Status Failed(std::vector<MPI_Request>* requests, const absl::Status& status);
   absl::Status Unmatched(const Expected& expected, const char* call, int size) const;
   absl::Status Refused(const char* call, int code, absl::Span<const Expected> expected,
                        const std::vector<MPI_Status>& statuses) const;
   absl::Status Late(const char* call, absl::Span<const Expected> expected,
-                    const std::vector<MPI_Request>& requests) const;
+                    const std::vector<MPI_Request>& requests,
+                    std::chrono::milliseconds waited) const;
 
   const ProcessOptions options_;
   const bool serves_other_threads_;
@@ -81,6 +92,12 @@ class MpiMessages : public ProcessMessages {
   absl::Status error_;
   std::string last_words_;  // the message that Abort sends
   bool finished_ = false;
+  struct Outgoing {
+    Beat beat;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  std::vector<Outgoing> beats_;  // by rank, of those on their way
+  Liveness liveness_;            // The last: its thread uses all the others.
 };
 
 }  // namespace isomer

@@ -14,8 +14,13 @@
 namespace isomer {
 
 struct ProcessOptions {
-  // A call that waits longer for another rank aborts the job and says for whom it waited.
+  // A call that waits longer for another rank, while all wait, aborts the job and says for whom it
+  // waited.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  // And while others work: no computation between two messages takes so long.
+  std::chrono::milliseconds longest_work = std::chrono::hours(1);
+  // A rank that is not heard for so long is lost (liveness.h); 0: none is.
+  std::chrono::milliseconds stall_timeout = std::chrono::seconds(6);
   // Larger messages of MPI's travel in parts: it counts bytes in an int.
   int64_t max_message_bytes = int64_t{1} << 30;
   // Of a rank, that may want a core each.

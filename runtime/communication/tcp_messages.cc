@@ -31,6 +31,8 @@
 #include "absl/strings/str_join.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/communication/liveness.h"
+#include "runtime/device/last_resort.h"
 
 namespace isomer {
 namespace {
@@ -232,6 +234,7 @@ struct Word {
     kPlaces = 4,  // of rank 0: where each rank is
     kReady = 5,   // to rank 0: all connections of who says it are there
     kStart = 6,   // of rank 0: all are ready
+    kBeat = 7,    // a Beat
   };
   static constexpr uint32_t kMostBytes = 1u << 28;
   uint32_t kind = kBye, bytes = 0;
@@ -254,21 +257,27 @@ uint64_t TagOf(const char* call, absl::Span<const int32_t> group) {
 class TcpMessages : public ProcessMessages {
  public:
   TcpMessages(const RankOfJob& rank, const ProcessOptions& options)
-      : rank_(rank), options_(options), peers_(rank.num_ranks) {}
+      : rank_(rank),
+        options_(options),
+        peers_(rank.num_ranks),
+        liveness_(rank.rank, rank.num_ranks, options.stall_timeout) {}
 
   // Waits for the others to end, too, if the job failed: whoever starts them may end all when one
   // has ended.
   ~TcpMessages() override {
     if (!is_connected_) return;
     if (!is_finished_) Finish(absl::AbortedError("the process gave up")).IgnoreError();
+    liveness_.Stop();
     std::unique_lock lock(mutex_);
     SayToAll(WordOf(Word::kBye, ""));
     const auto end = steady_clock::now() + kPatience;
     while (!error_.ok() && steady_clock::now() < end) {
       Listen(lock);
-      const bool all = std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-        return peer.has_ended || !peer.lanes[kControlLane].is_open();
-      });
+      bool all = true;
+      for (int32_t r = 0; r < num_ranks(); ++r) {
+        const Peer& peer = peers_[r];
+        all &= peer.has_ended || !peer.lanes[kControlLane].is_open() || liveness_.IsLost(r);
+      }
       if (all) break;
       lock.unlock();
       std::this_thread::sleep_for(milliseconds(1));
@@ -281,7 +290,10 @@ class TcpMessages : public ProcessMessages {
   int32_t local_rank() const override { return local_rank_; }
   int32_t num_local_ranks() const override { return num_local_ranks_; }
   bool serves_other_threads() const override { return true; }
-  void SetComputes(bool computes) override { computes_ = computes; }
+  void SetComputes(bool computes) override {
+    computes_ = computes;
+    liveness_.SetComputes(computes);
+  }
 
   // Meets all ranks. An error reaches all that this one has met, also one that it has heard: they
   // may not have met who said it.
@@ -311,9 +323,11 @@ class TcpMessages : public ProcessMessages {
   }
   bool speaks() const override {
     std::lock_guard lock(mutex_);
-    return std::all_of(peers_.begin(), peers_.begin() + rank(), [](const Peer& peer) {
-      return !peer.has_ended && !peer.lanes[kControlLane].is_open();
-    });
+    for (int32_t r = 0; r < rank(); ++r) {
+      const bool is_gone = !peers_[r].has_ended && !peers_[r].lanes[kControlLane].is_open();
+      if (!is_gone && !liveness_.IsLost(r)) return false;
+    }
+    return true;
   }
   void Post(int64_t progress) override {
     std::lock_guard lock(mutex_);
@@ -361,7 +375,10 @@ class TcpMessages : public ProcessMessages {
   // is over.
   absl::StatusOr<Greeting> Accept(const Socket& listener, steady_clock::time_point end,
                                   const std::function<absl::Status()>& late);
-  absl::Status Late(absl::string_view what, std::vector<int32_t> ranks) const;
+  absl::Status Late(absl::string_view what, std::vector<int32_t> ranks, milliseconds waited) const;
+  absl::Status Late(absl::string_view what, std::vector<int32_t> ranks) const {
+    return Late(what, std::move(ranks), options_.timeout);
+  }
 
   // Sends or receives what goes without waiting. True: something did.
   absl::StatusOr<bool> Advance(Stream* stream, const char* call, uint64_t tag,
@@ -376,8 +393,12 @@ class TcpMessages : public ProcessMessages {
   // What follows is for who has locked mutex_.
   void AbortNow(const absl::Status& status) {
     if (!error_.ok() || status.ok()) return;
-    error_ = status;
+    SetError(status);
     SayToAll(AbortOf(status));
+  }
+  void SetError(const absl::Status& status) {
+    error_ = status;
+    if (is_connected_) ArmLastResort(status);
   }
   void SayToAll(absl::string_view word) {
     for (Peer& peer : peers_) {
@@ -388,6 +409,20 @@ class TcpMessages : public ProcessMessages {
       }
     }
   }
+  // Of liveness_, in its thread.
+  void SayThatItLives() {
+    std::unique_lock lock(mutex_);
+    if (!error_.ok()) return;
+    const Beat own = liveness_.Own();
+    SayToAll(WordOf(Word::kBeat, {reinterpret_cast<const char*>(&own), sizeof own}));
+    Listen(lock);
+    AbortNow(liveness_.Check());
+  }
+  absl::Status EndedWithoutAWord(int32_t peer) const {
+    const std::string place = liveness_.LastPlace(peer);
+    return absl::UnavailableError(absl::StrCat("rank ", peer, " ended without a word",
+                                               place.empty() ? "" : "; it was ", place));
+  }
   // Hears what others said; does not wait.
   void Listen(const std::unique_lock<std::mutex>&);
   void Hear(int32_t peer);
@@ -396,7 +431,8 @@ class TcpMessages : public ProcessMessages {
   const ProcessOptions options_;
   bool is_crowded_ = false;  // threads are more than cores
   int32_t local_rank_ = 0, num_local_ranks_ = 1;
-  bool is_connected_ = false, is_finished_ = false;
+  std::atomic<bool> is_connected_ = false;
+  bool is_finished_ = false;
   std::atomic<bool> computes_ = true;
   // Who connected and has not said yet who it is.
   struct Arriving {
@@ -411,14 +447,16 @@ class TcpMessages : public ProcessMessages {
   mutable std::mutex mutex_;  // guards what follows, of peers what is of the control lane
   std::vector<Peer> peers_;
   absl::Status error_;
+  Liveness liveness_;  // The last: its thread uses all the others.
 };
 
-absl::Status TcpMessages::Late(absl::string_view what, std::vector<int32_t> ranks) const {
+absl::Status TcpMessages::Late(absl::string_view what, std::vector<int32_t> ranks,
+                               milliseconds waited) const {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return absl::DeadlineExceededError(absl::StrCat("rank ", rank(), " waited ",
-                                                  options_.timeout.count(), " ms ", what,
-                                                  " for ranks ", absl::StrJoin(ranks, ",")));
+  return absl::DeadlineExceededError(absl::StrCat("rank ", rank(), " waited ", waited.count(),
+                                                  " ms ", what, " for ranks ",
+                                                  absl::StrJoin(ranks, ",")));
 }
 
 // Several may be about to say who they are, and some never do.
@@ -600,6 +638,7 @@ absl::Status TcpMessages::ConnectAndStart() {
                                      [&] { return Late("to start", {0}); }));
   }
   is_connected_ = true;
+  liveness_.Start([this] { SayThatItLives(); });
   return absl::OkStatus();
 }
 
@@ -621,10 +660,10 @@ void TcpMessages::Hear(int32_t from) {
   Word word;
   while (peer.heard.size() >= sizeof word) {
     std::memcpy(&word, peer.heard.data(), sizeof word);
-    if (word.kind < Word::kAbort || word.kind > Word::kStart || word.bytes > Word::kMostBytes) {
+    if (word.kind < Word::kAbort || word.kind > Word::kBeat || word.bytes > Word::kMostBytes) {
       if (error_.ok()) {
-        error_ = absl::UnavailableError(
-            absl::StrCat("who answers as rank ", from, " is no rank of Isomer"));
+        SetError(absl::UnavailableError(
+            absl::StrCat("who answers as rank ", from, " is no rank of Isomer")));
       }
       is_closed = true;
       break;
@@ -632,7 +671,14 @@ void TcpMessages::Hear(int32_t from) {
     if (peer.heard.size() < sizeof word + word.bytes) break;
     const std::string words = peer.heard.substr(sizeof word, word.bytes);
     peer.heard.erase(0, sizeof word + word.bytes);
-    if (word.kind == Word::kBye) peer.has_ended = true;
+    if (word.kind == Word::kBye) {
+      peer.has_ended = true;
+      liveness_.Ended(from);
+    }
+    if (Beat beat; word.kind == Word::kBeat && words.size() == sizeof beat) {
+      std::memcpy(&beat, words.data(), sizeof beat);
+      liveness_.Heard(from, beat);
+    }
     if (word.kind == Word::kPost && words.size() == sizeof peer.posted) {
       std::memcpy(&peer.posted, words.data(), sizeof peer.posted);
     }
@@ -649,14 +695,12 @@ void TcpMessages::Hear(int32_t from) {
     int32_t code = 0;
     if (word.kind == Word::kAbort && words.size() >= sizeof code && error_.ok()) {
       std::memcpy(&code, words.data(), sizeof code);
-      error_ = absl::Status(static_cast<absl::StatusCode>(code), words.substr(sizeof code));
+      SetError(absl::Status(static_cast<absl::StatusCode>(code), words.substr(sizeof code)));
     }
   }
   if (!is_closed) return;
   lane = Socket();  // Leaves the epoll.
-  if (!peer.has_ended && error_.ok()) {
-    error_ = absl::UnavailableError(absl::StrCat("rank ", from, " ended without a word"));
-  }
+  if (!peer.has_ended && error_.ok()) SetError(EndedWithoutAWord(from));
 }
 
 // A rank whose connection has ended has said why, or it was killed.
@@ -666,7 +710,7 @@ absl::Status TcpMessages::Gone(int32_t peer) {
     ISOMER_RETURN_IF_ERROR(Poll());
     std::this_thread::sleep_for(milliseconds(1));
   }
-  return Failed(absl::UnavailableError(absl::StrCat("rank ", peer, " ended without a word")));
+  return Failed(EndedWithoutAWord(peer));
 }
 
 absl::StatusOr<bool> TcpMessages::Advance(Stream* stream, const char* call, uint64_t tag,
@@ -721,6 +765,7 @@ absl::Status TcpMessages::Exchange(int channel, const char* call, absl::Span<con
                                    absl::Span<const Send> sends,
                                    absl::Span<const Receive> receives) {
   ISOMER_RETURN_IF_ERROR(Poll());
+  const Liveness::Waiting waiting(&liveness_, call);
   const uint64_t tag = TagOf(call, group);
   std::vector<Stream> streams;
   std::vector<size_t> to_self;
@@ -763,7 +808,10 @@ absl::Status TcpMessages::Exchange(int channel, const char* call, absl::Span<con
       any |= moved;
     }
     std::erase_if(streams, [](const Stream& stream) { return stream.is_over(); });
-    if (any) begin = steady_clock::now();
+    if (any) {
+      begin = steady_clock::now();
+      liveness_.Moved();
+    }
     if (any || streams.empty()) continue;
     const auto waited = steady_clock::now() - begin;
     if (waited < kSpin && !(is_crowded_ && computes_)) continue;
@@ -774,12 +822,15 @@ absl::Status TcpMessages::Exchange(int channel, const char* call, absl::Span<con
     waits.push_back({said_.fd(), POLLIN, 0});
     constexpr int kLookAgainMs = 100;
     poll(waits.data(), waits.size(), kLookAgainMs);
-    if (waits.back().revents != 0) ISOMER_RETURN_IF_ERROR(Poll());
-    if (waited > options_.timeout) {
-      std::vector<int32_t> ranks;
-      for (const Stream& stream : streams) ranks.push_back(stream.peer);
-      return Failed(Late(absl::StrCat("in ", call), std::move(ranks)));
-    }
+    // The thread of liveness_ may have heard what would have ended the poll.
+    ISOMER_RETURN_IF_ERROR(Poll());
+    if (waited <= options_.timeout) continue;
+    const milliseconds limit =
+        liveness_.AnyWorks(options_.timeout) ? options_.longest_work : options_.timeout;
+    if (waited <= limit) continue;
+    std::vector<int32_t> ranks;
+    for (const Stream& stream : streams) ranks.push_back(stream.peer);
+    return Failed(Late(absl::StrCat("in ", call), std::move(ranks), limit));
   }
   return absl::OkStatus();
 }

@@ -85,6 +85,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
+  const Graph& graph() const { return graph_; }
   const Schedule& schedule() const { return schedule_; }
   const JobOptions& options() const { return options_; }
   const MemoryPlan& memory() const { return memory_; }

@@ -29,6 +29,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 enum class Carrier { kMpi, kTcp };
 
@@ -252,7 +253,8 @@ PROCESS_CASE(2, AnErrorReachesWhoWaitsBeside) {
 }
 
 PROCESS_CASE(2, RankThatDoesNotComeIsADeadline) {
-  const auto c = Ranks(carrier, {.timeout = milliseconds(1000)});
+  const auto c =
+      Ranks(carrier, {.timeout = milliseconds(1000), .longest_work = milliseconds(1000)});
   float number = 1;
   if (c->rank() == 0) {
     const absl::Status status = c->AllReduce({0, 1}, DataType::kFloat32, &number, 1);
@@ -288,7 +290,7 @@ void KilledRankEndsTheJob(Carrier carrier) {
   float number = 1;
   if (c->rank() == 1) raise(SIGKILL);
   const absl::Status status = c->AllReduce({0, 1}, DataType::kFloat32, &number, 1);
-  EXPECT_EQ(status.message(), "rank 1 ended without a word");
+  EXPECT_THAT(std::string(status.message()), StartsWith("rank 1 ended without a word"));
   EXPECT_TRUE(c->speaks());
 }
 // The next one speaks.
@@ -297,7 +299,7 @@ void KilledFirstRankEndsTheJob(Carrier carrier) {
   float number = 1;
   if (c->rank() == 0) raise(SIGKILL);
   const absl::Status status = c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1);
-  EXPECT_EQ(status.message(), "rank 0 ended without a word");
+  EXPECT_THAT(std::string(status.message()), StartsWith("rank 0 ended without a word"));
   EXPECT_EQ(c->Finish(status), status);
   EXPECT_EQ(c->speaks(), c->rank() == 1);
 }
@@ -526,10 +528,10 @@ TEST(ConnectByTcp, AllNameWhoIsKilledAtTheStart) {
         const std::string message = ranks[r].Message();
         if (r == victim) continue;
         EXPECT_THAT(message,
-                    AnyOf(absl::StrCat("rank ", victim, " ended without a word"),
+                    AnyOf(StartsWith(absl::StrCat("rank ", victim, " ended without a word")),
                           AllOf(HasSubstr("waited"), HasSubstr(absl::StrCat("ranks ", victim))),
                           AllOf(HasSubstr("waited"), HasSubstr("to start"), HasSubstr("ranks 0")),
-                          "rank 0 ended without a word"))
+                          StartsWith("rank 0 ended without a word")))
             << "rank " << r << ", killed after " << after << " us";
       }
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
