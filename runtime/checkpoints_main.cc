@@ -64,7 +64,6 @@ absl::StatusOr<std::unique_ptr<Checkpoints>> Checkpoints::FromFlags(
                                                  {.folder = folder,
                                                   .keep = absl::GetFlag(FLAGS_keep_checkpoints),
                                                   .keep_every = absl::GetFlag(FLAGS_keep_every),
-
                                                   .prepares = every > 0,
                                                   .stall_timeout = stall_timeout}));
   return std::unique_ptr<Checkpoints>(

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@
 #include "runtime/execution/job.h"
 #include "runtime/execution/learning_rate.h"
 #include "runtime/execution/make_backend.h"
+#include "runtime/launch_main.h"
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 #include "runtime/training_main.h"
@@ -57,8 +59,9 @@
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
-          "threads: one thread per device; mpi: one process each, started by mpirun; tcp: one "
-          "process each, started by torchrun, srun or a script (docs/running.md)");
+          "threads: one thread per device; processes: one process each, on this computer; mpi: one "
+          "process each, started by mpirun; tcp: one process each, started by torchrun, srun or a "
+          "script (docs/running.md)");
 ABSL_FLAG(
     std::string, execution, "",
     "how a device runs its queues, of computation, of communication, and of gradients and "
@@ -542,11 +545,18 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
   }
-  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, job.get()));
+  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, stall_timeout, job.get()));
   if (writes && !runner.trace().empty()) {
-    ISOMER_RETURN_IF_ERROR(WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()));
+    ISOMER_RETURN_IF_ERROR(WriteInTime(
+        stall_timeout, static_cast<int64_t>(runner.trace().size()), processes,
+        [&] { return WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()); }));
   }
-  if (writes) ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  if (writes) {
+    // Some numbers for each step.
+    constexpr int64_t kBytesPerStep = 1000;
+    ISOMER_RETURN_IF_ERROR(WriteInTime(stall_timeout, kBytesPerStep * absl::GetFlag(FLAGS_steps),
+                                       processes, [&] { return WriteJsonSummary(summary); }));
+  }
   if (runner.stopped_by() != nullptr) {
     absl::PrintF("stopped by %s; --resume goes on from there\n", runner.stopped_by());
     return kExitStopped;
@@ -613,17 +623,19 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
                        "does not go with --list_kernels"));
     return ListKernels(arguments[0]);
   }
+  ISOMER_ASSIGN_OR_RETURN(const bool is_parent, IsParent());
+  if (is_parent) return RunAsParent(arguments[0]);
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
   if (communicator == "mpi") return RunAsProcess(arguments[0], MakeMpiCommunicator);
   if (communicator == "tcp") return RunAsProcess(arguments[0], MakeTcpCommunicator);
   if (communicator == "threads") return RunInThreads(arguments[0]);
   return absl::InvalidArgumentError(
-      absl::StrCat("--communicator=", communicator, ": there are threads, mpi and tcp"));
+      absl::StrCat("--communicator=", communicator, ": there are threads, processes, mpi and tcp"));
 }
 
 CompletionWords Words() {
   return {.of_flags = {{"backend", {"cpu", "cuda"}},
-                       {"communicator", {"threads", "mpi", "tcp"}},
+                       {"communicator", {"threads", "processes", "mpi", "tcp"}},
                        {"execution", {"inline", "threaded", "adversarial"}},
                        {"mode", {"training", "inference"}},
                        {"optimizer", OptimizerNames()},

@@ -23,6 +23,7 @@
 #include "pcg/support/messages.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/checkpoint/disk_progress.h"
 #include "runtime/weight_files/weight_file.h"
 #include "runtime/weight_files/write_weights.h"
 
@@ -310,7 +311,7 @@ absl::Status CheckOut(const Model& model) {
 }
 
 absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes,
-                              Job* job) {
+                              std::chrono::milliseconds stall_timeout, Job* job) {
   const std::string path = absl::GetFlag(FLAGS_out);
   if (path.empty()) return absl::OkStatus();
   constexpr int32_t kWriter = 0;
@@ -327,11 +328,17 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
     leaf->Read(0, 1, static_cast<int64_t>(values.size()), values.data());
     trained.weights[node.name] = std::vector<float>(values.begin(), values.end());
   }
-  if (IsSafetensorsName(path)) return WriteSafetensors(path, WeightsOf(trained));
-  if (IsNpzName(path)) return WriteNpz(path, WeightsOf(trained));
-  if (!IsOnnxName(path)) return SaveModel(path, trained);
-  ISOMER_ASSIGN_OR_RETURN(const std::string contents, OnnxFileOfTrained(std::move(trained)));
-  return WriteFileAtomically(path, contents);
+  int64_t bytes = 0;
+  for (const auto& [name, values] : trained.weights) {
+    bytes += static_cast<int64_t>(values.size() * sizeof(float));
+  }
+  return WriteInTime(stall_timeout, bytes, job->options().control, [&]() -> absl::Status {
+    if (IsSafetensorsName(path)) return WriteSafetensors(path, WeightsOf(trained));
+    if (IsNpzName(path)) return WriteNpz(path, WeightsOf(trained));
+    if (!IsOnnxName(path)) return SaveModel(path, trained);
+    ISOMER_ASSIGN_OR_RETURN(const std::string contents, OnnxFileOfTrained(std::move(trained)));
+    return WriteFileAtomically(path, contents);
+  });
 }
 
 }  // namespace isomer

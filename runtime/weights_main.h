@@ -3,6 +3,7 @@
 #ifndef ISOMER_RUNTIME_WEIGHTS_MAIN_H_
 #define ISOMER_RUNTIME_WEIGHTS_MAIN_H_
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ absl::Status LoadWeights(ProcessCommunicator* processes, bool speaks, Model* mod
 // What --out cannot be is said before there is anything to save.
 absl::Status CheckOut(const Model& model);
 // Writes the model with the weights that the job has to --out, or them alone, by the name's ending.
-// All processes call it. `initial`: of what was not trained; `writes`: this one does.
-absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes, Job* job);
+// All processes call it. `initial`: of what was not trained; `writes`: this one does;
+// `stall_timeout`: for a disk that does not answer (disk_progress.h).
+absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, bool writes,
+                              std::chrono::milliseconds stall_timeout, Job* job);
 
 }  // namespace isomer
 

@@ -44,6 +44,7 @@ class Campaign:
         self.counts = collections.OrderedDict()
         self.longest = {}  # by part: seconds from the fault to the end of the last process
         self.part = ""
+        self.early = 0  # kills of processes that were not there
         self.runs = 0
         self.plan = os.path.join(scratch, "three.plan")
         self.data = os.path.join(ROOT, "models/data/digits.csv")
@@ -120,6 +121,10 @@ class Campaign:
                 p.kill()
                 p.wait()
 
+    def all_words(self, process):
+        process.said.seek(0)
+        return process.said.read()
+
     def words(self, processes):
         lines = []
         for process in processes:
@@ -167,39 +172,128 @@ class Campaign:
 
     # What is done to them
 
+    def start_parent(self, folder, *more):
+        """isomer-run as the parent of its ranks."""
+        self.runs += 1
+        errors = open(os.path.join(self.scratch, "parent.err"), "w+")
+        process = subprocess.Popen(self.command(folder, "--communicator=processes", *more),
+                                   stdout=subprocess.DEVNULL, stderr=errors)
+        process.said = errors
+        return process
+
+    def children(self, parent):
+        """Process ids of those who live, by rank."""
+        found = {}
+        try:
+            for word in open(f"/proc/{parent.pid}/task/{parent.pid}/children").read().split():
+                place = open(f"/proc/{word}/environ").read().split("\0")
+                found.update({int(v[5:]): int(word) for v in place if v.startswith("RANK=")})
+        except OSError:
+            pass  # It has ended meanwhile.
+        return found
+
+    def wait_for_all(self, parent, pids, what):
+        """Until the parent and its ranks have ended."""
+        since = time.monotonic()
+        self.wait([parent], since)
+        while any(is_there(pid) for pid in pids):
+            if time.monotonic() - since > self.options.deadline:
+                self.fail(f"{what}: orphans: {[pid for pid in pids if is_there(pid)]}")
+                for pid in pids:
+                    if is_there(pid):
+                        os.kill(pid, signal.SIGKILL)
+                break
+            time.sleep(0.005)
+        self.longest[self.part] = max(self.longest.get(self.part, 0), time.monotonic() - since)
+
     def kills(self, count):
-        """kill -9 of one rank, at any moment from its start to behind its end."""
+        """kill -9 of one process, at any moment from its start to behind its end: of each rank
+        `count` times, and of their parent."""
         begin = time.monotonic()
-        folder = self.folder("kill")
-        processes = self.start(folder)
-        self.wait(processes, begin)
+        parent = self.start_parent(self.folder("kill"))
+        self.wait([parent], begin)
         whole = time.monotonic() - begin
-        for i in range(count):
-            rank, moment = i % RANKS, self.random.uniform(0, 1.05 * whole)
-            what = f"rank {rank} killed after {moment:.3f} s"
+        victims = list(range(RANKS)) * count + ["parent"] * max(count // 4, 1)
+        self.random.shuffle(victims)
+        for rank in victims:
+            moment = self.random.uniform(0, 1.05 * whole)
+            what = f"{rank} killed after {moment:.3f} s"
             folder = self.folder("kill")
-            processes = self.start(folder)
+            parent = self.start_parent(folder)
             time.sleep(moment)
-            # Whether a rank has met the others, without whom they wait for it a minute.
-            victim = processes[rank]
-            victim.kill()
-            since = time.monotonic()
-            victim.wait()
-            if self.options.communicator == "tcp" and moment < 0.25 * whole:
-                # Who starts processes ends them all if one was lost before they met.
-                time.sleep(0.7)
-                for p in processes:
-                    if p.poll() is None:
-                        p.terminate()
-                time.sleep(0.3)
-                for p in processes:
-                    if p.poll() is None:
-                        p.kill()
-                self.wait(processes, since)
+            pids = self.children(parent)
+            victim = parent.pid if rank == "parent" else pids.get(rank)
+            if victim is None:  # Not there yet, or not any more.
+                self.early += 1
             else:
-                self.wait(processes, since)
-                self.check_end(processes, what, [victim], may_not_have_begun=True)
+                kill(victim)
+            self.wait_for_all(parent, list(pids.values()), what)
+            self.check(parent.returncode in ((0, -9, 3) if rank == "parent" else (0, 2, 3)),
+                       f"{what}: exit code {parent.returncode}: {self.words([parent])}")
+            if parent.returncode > 0 and rank != "parent":
+                lines = self.words([parent])
+                self.check(len(lines) == 1 and f"rank {rank} " in lines[0],
+                           f"{what}: these lines were said: {lines}")
             self.check_resumes(folder, what)
+
+    def restarts(self, count):
+        """Ranks that are killed again and again, under --restarts: the run comes to its end."""
+        for i in range(count):
+            folder = self.folder("restart")
+            losses = os.path.join(self.scratch, "restart.json")
+            parent = self.start_parent(folder, "--restarts=20", f"--json={losses}")
+            kills = 0
+            what = f"run {i}"
+            seen = set()
+            while parent.poll() is None:
+                time.sleep(self.random.uniform(0.2, 0.5))
+                pids = self.children(parent)
+                seen |= set(pids.values())
+                if kills < 3 and pids:
+                    rank = self.random.choice(list(pids))
+                    step = newest(folder)
+                    kill(pids[rank])
+                    kills += 1
+                    while parent.poll() is None and newest(folder) <= step and kills < 3:
+                        time.sleep(0.01)
+            self.wait_for_all(parent, seen, what)
+            lines = self.words([parent])
+            if self.check(parent.returncode == 0, f"{what}: exit code {parent.returncode}: {lines}"):
+                made = json.load(open(losses)).get("loss", [])
+                self.check(made == self.losses[STEPS - len(made):], f"{what}: other losses")
+            self.check_resumes(folder, what)
+        # What fails at the same place each time is not started for ever.
+        parent = self.start_parent(self.folder("vain"), "--restarts=20", "--schedule=" +
+                                   self.rates(32))
+        self.wait([parent], time.monotonic())
+        lines = self.words([parent])
+        self.check(parent.returncode == 3, f"in vain: exit code {parent.returncode}")
+        self.check(any("without coming further" in line for line in lines), f"in vain: {lines}")
+        # One device is gone: the others go on under another plan.
+        folder = self.folder("gone")
+        losses = os.path.join(self.scratch, "gone.json")
+        parent = self.start_parent(folder, "--restarts=3", f"--json={losses}",
+                                   f"--available_devices=echo {RANKS - 1}")
+        while parent.poll() is None and newest(folder) < 20:
+            time.sleep(0.001)
+        pids = self.children(parent)
+        if self.check(RANKS - 1 in pids, "gone: it has ended already"):
+            kill(pids[RANKS - 1])
+        self.wait_for_all(parent, list(pids.values()), "gone")
+        said = self.all_words(parent)
+        self.check(parent.returncode == 0, f"gone: exit code {parent.returncode}: {said}")
+        self.check(f"{RANKS - 1} of {RANKS} devices are left" in said, f"gone: {said}")
+        made = json.load(open(losses)).get("loss", []) if os.path.exists(losses) else []
+        rest = self.losses[STEPS - len(made):] if made else []
+        near = all(abs(a - b) <= 1e-3 * abs(b) + 1e-5 for a, b in zip(made, rest))
+        self.check(made and near, "gone: the losses are others")
+
+    def rates(self, step):
+        """A schedule that is right but for one step, from whose weights nothing comes."""
+        path = os.path.join(self.scratch, "rates")
+        with open(path, "w") as file:
+            file.write(f"1 0.01\n{step - 1} 0.01\n{step} 3.4e38\n{step + 1} 0.01\n")
+        return path
 
     def kills_at_writes(self, count):
         """A process that is killed at its Nth write."""
@@ -281,7 +375,8 @@ class Campaign:
                 self.wait(processes, since)
                 lines = self.check_end(processes, what, may_not_have_begun=True)
                 codes = {p.returncode for p in processes}
-                self.check(len(codes) == 1, f"{what}: the exit codes are {codes}: {lines}")
+                # Where a disk hangs before the first step, others may have come to it.
+                self.check(len(codes) == 1 or mode == "hang", f"{what}: the exit codes are {codes}: {lines}")
                 for name in outputs:
                     path = os.path.join(self.scratch, "made." + name)
                     contents = open(path, "rb").read()
@@ -380,9 +475,7 @@ class Campaign:
         """A step whose weights become NaN, or infinite."""
         for i in range(count):
             step = self.random.randrange(8, STEPS - 5)
-            rates = os.path.join(self.scratch, "rates")
-            with open(rates, "w") as file:
-                file.write(f"1 0.01\n{step - 1} 0.01\n{step} 3.4e38\n{step + 1} 0.01\n")
+            rates = self.rates(step)
             folder = self.folder("nan")
             processes = self.start(folder, f"--schedule={rates}")
             self.wait(processes, time.monotonic())
@@ -399,8 +492,23 @@ class Campaign:
                 "seed": self.options.seed, "ranks": RANKS, "steps": STEPS,
                 "communicator": self.options.communicator,
                 "stall_timeout_s": self.options.stall_timeout,
-                "seconds": round(seconds), "runs": self.runs, "parts": self.counts,
+                "seconds": round(seconds), "kills_of_who_was_not_there": self.early, "runs": self.runs, "parts": self.counts,
                 "failures": self.failures}
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def is_there(pid):
+    """Whether it lives; who has ended and is not waited for does not."""
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def newest(folder):
@@ -448,7 +556,8 @@ def regions(folder):
 
 
 PARTS = {  # how many: in full, and in short
-    "kills": (lambda c, n: c.kills(n), 100, 4),
+    "kills": (lambda c, n: c.kills(n), 100, 2),
+    "restarts": (lambda c, n: c.restarts(n), 6, 1),
     "kills_at_writes": (lambda c, n: c.kills_at_writes(n), 0, 2),
     "stops": (lambda c, n: c.stops(n), 12, 1),
     "full": (lambda c, n: c.disks("full", n), 0, 3),

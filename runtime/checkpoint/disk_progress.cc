@@ -78,4 +78,12 @@ absl::Status DoInTime(std::chrono::milliseconds timeout, ControlPlane* control,
   return status;
 }
 
+absl::Status WriteInTime(std::chrono::milliseconds timeout, int64_t bytes, ControlPlane* control,
+                         const std::function<absl::Status()>& write) {
+  constexpr int64_t kSlowestDiskBytesPerMs = 1000;
+  if (timeout.count() == 0) return write();
+  return DoInTime(timeout + std::chrono::milliseconds(bytes / kSlowestDiskBytesPerMs), control,
+                  write);
+}
+
 }  // namespace isomer

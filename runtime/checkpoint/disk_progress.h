@@ -45,6 +45,10 @@ class DiskWatch {
 // the job.
 absl::Status DoInTime(std::chrono::milliseconds timeout, ControlPlane* control,
                       const std::function<absl::Status()>& work);
+// As DoInTime, for results of `bytes` that are written while nobody can see how far the disk is:
+// the slowest that is one is waited for.
+absl::Status WriteInTime(std::chrono::milliseconds timeout, int64_t bytes, ControlPlane* control,
+                         const std::function<absl::Status()>& write);
 // Ends the job with `status`, and this process even if a call of the system never returns.
 void GiveUpOnDisk(const absl::Status& status, ControlPlane* control);
 

@@ -31,6 +31,7 @@ void Liveness::Start(std::function<void()> beat) {
   if (stall_timeout_.count() <= 0) return;
   for (Peer& peer : peers_) peer.heard = Clock::now();
   is_started_ = true;
+  last_beat_ = Clock::now();
   thread_ = std::thread([this, beat = std::move(beat)] { Run(beat); });
 }
 
@@ -44,16 +45,16 @@ void Liveness::Stop() {
 }
 
 void Liveness::Run(const std::function<void()>& beat) {
-  Clock::time_point last = Clock::now();
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      const Clock::time_point now = Clock::now();
       // Who stood still itself has heard nobody meanwhile, and that is not their fault.
-      if (now - last > stall_timeout_ / 2) {
+      const Clock::time_point now = Clock::now();
+      if (now - last_beat_ > stall_timeout_ / 2) {
         for (Peer& peer : peers_) peer.heard = now;
+        stood_still_until_ = now;
       }
-      last = now;
+      last_beat_ = now;
     }
     beat();
     std::unique_lock lock(mutex_);
@@ -108,7 +109,7 @@ absl::Status Liveness::Check() const {
     const milliseconds silence = Silence(peers_[r]);
     if (static_cast<int32_t>(r) == rank_ || silence <= stall_timeout_) continue;
     return absl::UnavailableError(absl::StrFormat(
-        "rank %d is not heard any more since %s (%.1f s); it was %s; it was stopped, or its "
+        "rank %d is not heard any more since %s (%.1f s), when it was %s; it was stopped, or its "
         "computer cannot be reached",
         r, TimeOfDay(std::chrono::system_clock::now() - silence),
         static_cast<double>(silence.count()) / 1000, WhereaboutsText(peers_[r].beat.at)));
@@ -119,6 +120,14 @@ absl::Status Liveness::Check() const {
 bool Liveness::IsLost(int32_t rank) const {
   const std::lock_guard lock(mutex_);
   return rank != rank_ && Silence(peers_[rank]) > stall_timeout_ / 2;
+}
+
+bool Liveness::StoodStill() const {
+  const std::lock_guard lock(mutex_);
+  if (!is_started_) return false;
+  const Clock::time_point now = Clock::now();
+  return now - last_beat_ > stall_timeout_ / 2 ||
+         (stood_still_until_.has_value() && now - *stood_still_until_ < stall_timeout_);
 }
 
 bool Liveness::AnyWorks(milliseconds waited) const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +66,8 @@ class Liveness {
   // The error that a rank is lost: who, where it was, since when.
   absl::Status Check() const;
   bool IsLost(int32_t rank) const;
+  // Whether this process itself did until a moment ago, so that others may have lost it.
+  bool StoodStill() const;
   // Whether another rank is heard and does not itself wait for so long: it is worth waiting for.
   bool AnyWorks(std::chrono::milliseconds waited) const;
   // "in step 41, in all_reduce", when it was heard last; empty: never.
@@ -91,6 +94,8 @@ class Liveness {
   mutable std::mutex mutex_;         // guards what follows
   std::condition_variable stop_;
   bool is_stopped_ = false;
+  Clock::time_point last_beat_;
+  std::optional<Clock::time_point> stood_still_until_;
   std::vector<Peer> peers_;
   std::thread thread_;
 };

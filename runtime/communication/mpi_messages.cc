@@ -295,6 +295,7 @@ void MpiMessages::HearWhoLives() {
 }
 
 bool MpiMessages::speaks() const {
+  if (liveness_.StoodStill()) return false;  // The others do.
   for (int r = 0; r < rank_; ++r) {
     if (!liveness_.IsLost(r)) return false;
   }

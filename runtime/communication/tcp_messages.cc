@@ -323,6 +323,7 @@ class TcpMessages : public ProcessMessages {
   }
   bool speaks() const override {
     std::lock_guard lock(mutex_);
+    if (liveness_.StoodStill()) return false;  // The others do.
     for (int32_t r = 0; r < rank(); ++r) {
       const bool is_gone = !peers_[r].has_ended && !peers_[r].lanes[kControlLane].is_open();
       if (!is_gone && !liveness_.IsLost(r)) return false;

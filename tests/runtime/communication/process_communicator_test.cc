@@ -23,6 +23,7 @@
 #include "runtime/communication/tcp_messages.h"
 #include "runtime/communication/thread_communicator.h"
 #include "runtime/device/elements.h"
+#include "runtime/device/whereabouts.h"
 
 namespace isomer {
 namespace {
@@ -324,6 +325,45 @@ TEST(TcpCommunicator, KilledRankEndsTheJob) {
   EXPECT_EQ(result.exit_code, 137) << result.output;
   EXPECT_THAT(result.output, HasSubstr("[  PASSED  ] 1 test"));
   EXPECT_THAT(result.output, Not(HasSubstr("FAILED")));
+}
+
+// The others say who it was and where; continued, it ends as they do.
+PROCESS_CASE(3, StoppedRankEndsTheJob) {
+  const auto c = Ranks(carrier, {.stall_timeout = milliseconds(1000)});
+  float number = 1;
+  EnterStep(7);
+  std::this_thread::sleep_for(milliseconds(300));  // Until all have heard that.
+  EXPECT_TRUE(c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1).ok());
+  if (c->rank() == 1) {
+    const std::string wakes = absl::StrCat("(sleep 3; kill -CONT ", getpid(), ") &");
+    EXPECT_EQ(std::system(wakes.c_str()), 0);
+    raise(SIGSTOP);
+  }
+  const absl::Status status = c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1);
+  EXPECT_THAT(std::string(status.message()), StartsWith("rank 1 is not heard any more since "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("when it was in step 7"));
+  EXPECT_EQ(c->Finish(status), status);
+  EXPECT_EQ(c->speaks(), c->rank() == 0);
+}
+
+PROCESS_CASE(3, LongWorkIsNoStall) {
+  const auto c =
+      Ranks(carrier, {.timeout = milliseconds(500), .stall_timeout = milliseconds(1000)});
+  float number = 1;
+  if (c->rank() == 1) std::this_thread::sleep_for(milliseconds(2500));
+  const absl::Status status = c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(number, 3);
+  EXPECT_TRUE(c->Finish(status).ok());
+}
+
+// Ranks that wait for each other in a circle do not work.
+PROCESS_CASE(2, AllThatWaitIsADeadline) {
+  const auto c = Ranks(carrier, {.timeout = milliseconds(1000)});
+  char byte = 0;
+  const absl::Status status = c->Exchange({}, {{1 - c->rank(), &byte, 1}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_EQ(c->Finish(status), status);
 }
 
 // What a rank says of how far it is reaches the others while they wait for something else.
