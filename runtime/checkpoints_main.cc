@@ -99,6 +99,21 @@ absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const s
     PrintNote(absl::StrCat(checkpoint->path(), " was trained with other data or another ",
                            "--seed or batch: step ", manifest.step(), " of these comes next"));
   }
+  const bool averages = job_.schedule().options.update.averages;
+  if (averages && !checkpoint->has_averages()) {
+    const AverageOptions& average = job_.options().average;
+    if (average.is_mean && manifest.updates() > average.first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(checkpoint->path(), " has no averages; a mean begins with --average_from=",
+                       manifest.updates() + 1, " or later"));
+    }
+    if (speaks_) {
+      PrintNote(absl::StrCat(checkpoint->path(), " has no averages: they begin with its weights"));
+    }
+  } else if (!averages && checkpoint->has_averages() && speaks_) {
+    PrintNote(absl::StrCat(checkpoint->path(),
+                           " has averages, which end here: --average_decay goes on with them"));
+  }
   ISOMER_RETURN_IF_ERROR(checkpoint->Restore(initial, &job_));
   first_step_ = begun_ = manifest.step();
   if (speaks_) {

@@ -43,6 +43,7 @@
 #include "runtime/checkpoints_main.h"
 #include "runtime/communication/process_communicator.h"
 #include "runtime/cuda/routes.h"
+#include "runtime/data/batch_groups.h"
 #include "runtime/data/element_type.h"
 #include "runtime/data/feeder.h"
 #include "runtime/device/last_resort.h"
@@ -79,7 +80,7 @@ ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a p
 ABSL_FLAG(std::string, precision, "float32",
           "of a MODEL: float32, bfloat16 or float16; a plan has its own");
 ABSL_FLAG(std::string, optimizer, "sgd",
-          "of a MODEL: sgd, momentum, adam, lion or adagrad; a plan has its own");
+          "of a MODEL: sgd, momentum, adam, lion, adagrad, lamb or muon; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -447,6 +448,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   ISOMER_RETURN_IF_ERROR(Checkpoints::CheckFlags(plan.mode));
   ISOMER_ASSIGN_OR_RETURN(const LearningRate rate, LearningRateFromFlags());
   ISOMER_RETURN_IF_ERROR(SetWhenUpdated(&plan));
+  ISOMER_RETURN_IF_ERROR(SetAverages(writes, &plan));
+  ISOMER_ASSIGN_OR_RETURN(const int64_t accumulate, AccumulateFromFlags());
   ISOMER_RETURN_IF_ERROR(CheckOut(plan.model));
   if (processes == nullptr && backend->operations().shares_host_memory()) {
     ISOMER_RETURN_IF_ERROR(CheckFitsHost(
@@ -458,6 +461,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   ISOMER_RETURN_IF_ERROR(LoadWeights(processes, writes, &plan.model, &read));
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, std::move(read)));
   ISOMER_RETURN_IF_ERROR(CheckAllReadTheSame(feeder, processes));
+  ISOMER_ASSIGN_OR_RETURN(const BatchGroups groups, BatchGroups::Of(feeder, accumulate));
   const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
                           LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));
@@ -469,7 +473,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
   if (plan.mode == "training") {
-    ISOMER_RETURN_IF_ERROR(SetTraining(lowered.schedule, &options));
+    ISOMER_RETURN_IF_ERROR(SetTraining(plan, lowered.schedule, accumulate, writes, &options));
   }
   const DeviceOperations& operations = backend->operations();
   // Threads are not lost, and cores may compute for long.
@@ -494,6 +498,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   summary["mode"] = plan.mode;
   summary["precision"] = std::string(PrecisionName(plan.precision));
   summary["optimizer"] = OptimizerName(plan.update.optimizer);
+  if (accumulate > 1) summary["accumulate"] = accumulate;
   summary["scheduled_bytes"] = PeakBytes(lowered.schedule);
   summary["metrics"] = Json::EmptyObject();
   const InitialLeafValues initial(plan.model, absl::GetFlag(FLAGS_seed));
@@ -534,16 +539,22 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(job->SetParameters(initial));
   } else {
     ISOMER_RETURN_IF_ERROR(
-        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed), DigestString(feeder.fingerprint())));
+        checkpoints->Load(initial, absl::GetFlag(FLAGS_seed),
+                          absl::StrCat(DigestString(feeder.fingerprint()),
+                                       accumulate > 1 ? absl::StrCat(" x ", accumulate) : "")));
     steps.first_step = checkpoints->first_step();
     end->code = kExitStopped;
   }
-  StepRunner runner(plan, steps, feeder, backend.get(), job.get(), checkpoints.get());
+  steps.tests_averages = UsesAverage();
+  StepRunner runner(plan, steps, feeder, groups, backend.get(), job.get(), checkpoints.get());
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
   SummariseData(feeder, &summary);
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
+  }
+  if (UsesAverage() && !absl::GetFlag(FLAGS_out).empty()) {
+    ISOMER_RETURN_IF_ERROR(job->SwapAverages());
   }
   ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, stall_timeout, job.get()));
   if (writes && !runner.trace().empty()) {

@@ -17,6 +17,14 @@
 #include "runtime/execution/not_finite.h"
 
 namespace isomer {
+namespace {
+
+double UsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace
 
 std::vector<double> StepRunner::RatesOf(int64_t first, int64_t count) const {
   std::vector<double> rates;
@@ -32,32 +40,56 @@ absl::Status StepRunner::Steps(int64_t first, const std::vector<HostValues>& inp
   const auto start = std::chrono::steady_clock::now();
   ISOMER_RETURN_IF_ERROR(plan_.mode == "training" ? job_.TrainSteps(inputs, RatesOf(first, count))
                                                   : job_.Evaluate(inputs[0]));
-  const double host_us =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  ISOMER_RETURN_IF_ERROR(NoteTimes(count, UsSince(start)));
+  if (job_.options().finds_gradient_norm) TellGradientNorm(first);
+  if (plan_.model.loss.empty()) return absl::OkStatus();
+  for (int32_t step = 0; step < count; ++step) {
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss, step));
+    ISOMER_RETURN_IF_ERROR(NoteLoss(first + step, loss.data[0], &inputs[step]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::AccumulatedStep(int64_t step) {
+  double losses = 0, host_us = 0;
+  for (int64_t i = 0; i < groups_.size(); ++i) {
+    ISOMER_ASSIGN_OR_RETURN(const HostValues batch, feeder_.Batch(groups_.First(step) + i));
+    const auto start = std::chrono::steady_clock::now();
+    ISOMER_RETURN_IF_ERROR(job_.AddGradients(batch));
+    host_us += UsSince(start);
+    ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss));
+    losses += loss.data[0];
+  }
+  const auto start = std::chrono::steady_clock::now();
+  ISOMER_RETURN_IF_ERROR(job_.UpdateWithMean(options_.learning_rate.At(step)));
+  ISOMER_RETURN_IF_ERROR(NoteTimes(1, host_us + UsSince(start)));
+  if (job_.options().finds_gradient_norm) TellGradientNorm(step);
+  return NoteLoss(step, losses / static_cast<double>(groups_.size()), nullptr);
+}
+
+absl::Status StepRunner::NoteTimes(int64_t count, double host_us) {
   ISOMER_ASSIGN_OR_RETURN(const double step_us, job_.StepUs());
   for (int64_t i = 0; i < count; ++i) {
     host_us_.Add(host_us / static_cast<double>(count));
     step_us_.Add(step_us);
   }
   last_step_us_ = step_us;
-  if (job_.options().finds_gradient_norm) TellGradientNorm(first);
-  if (plan_.model.loss.empty()) return absl::OkStatus();
-  for (int32_t step = 0; step < count; ++step) {
-    ISOMER_ASSIGN_OR_RETURN(const Array<double> loss, job_.Output(plan_.model.loss, step));
-    losses_.push_back(loss.data[0]);
-    if (std::isfinite(losses_.back())) continue;
-    // Where steps that overflow are skipped, the scale is not to blame.
-    const bool may_overflow = plan_.mode == "training" && plan_.precision == DataType::kFloat16 &&
-                              !job_.options().finds_loss_scale;
-    std::string what;
-    if (plan_.mode == "training") {
-      ISOMER_ASSIGN_OR_RETURN(what, WhatIsNotFinite(job_.graph(), inputs[step], &job_));
-    }
-    return absl::OutOfRangeError(absl::StrCat(
-        "the loss of step ", first + step + 1, " is not finite", what.empty() ? "" : "; ", what,
-        "; try a lower ", may_overflow ? "--loss_scale or " : "", "--learning_rate"));
-  }
   return absl::OkStatus();
+}
+
+absl::Status StepRunner::NoteLoss(int64_t step, double loss, const HostValues* inputs) {
+  losses_.push_back(loss);
+  if (std::isfinite(loss)) return absl::OkStatus();
+  // Where steps that overflow are skipped, the scale is not to blame.
+  const bool may_overflow = plan_.mode == "training" && plan_.precision == DataType::kFloat16 &&
+                            !job_.options().finds_loss_scale;
+  std::string what;
+  if (plan_.mode == "training" && inputs != nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(what, WhatIsNotFinite(job_.graph(), *inputs, &job_));
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("the loss of step ", step + 1, " is not finite", what.empty() ? "" : "; ", what,
+                   "; try a lower ", may_overflow ? "--loss_scale or " : "", "--learning_rate"));
 }
 
 void StepRunner::TellGradientNorm(int64_t step) {
@@ -68,7 +100,7 @@ void StepRunner::TellGradientNorm(int64_t step) {
 }
 
 absl::Status StepRunner::EndEpochs(int64_t from, int64_t to, Json* summary) {
-  const int64_t batches = feeder_.batches_per_epoch();
+  const int64_t batches = groups_.steps_per_epoch();
   for (int64_t epoch = from / batches + 1; epoch <= to / batches; ++epoch) {
     EraseProgressLine();
     ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
@@ -77,7 +109,7 @@ absl::Status StepRunner::EndEpochs(int64_t from, int64_t to, Json* summary) {
 }
 
 absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
-  const int64_t batches = feeder_.batches_per_epoch();
+  const int64_t batches = groups_.steps_per_epoch();
   double mean = 0;
   // Of the steps that this run took.
   const int64_t begin = std::max((epoch - 1) * batches, options_.first_step);
@@ -91,7 +123,9 @@ absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
 }
 
 absl::StatusOr<std::string> StepRunner::TestText(Json* summary) {
+  if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
   ISOMER_ASSIGN_OR_RETURN(const TestResult test, feeder_.Test(plan_.model.loss, &job_));
+  if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
   std::string text;
   if (test.loss.has_value()) {
     absl::StrAppendFormat(&text, ", test loss %.4f", *test.loss);
@@ -114,7 +148,7 @@ absl::StatusOr<int64_t> StepRunner::NumSteps() const {
   }
   if (options_.steps > 0) return options_.steps;
   const int64_t steps =
-      options_.epochs > 0 ? options_.epochs * feeder_.batches_per_epoch() : int64_t{10};
+      options_.epochs > 0 ? options_.epochs * groups_.steps_per_epoch() : int64_t{10};
   return (steps + at_once - 1) / at_once * at_once;
 }
 
@@ -131,12 +165,12 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
                                    options_.speaks ? stderr : stdout);
   for (int64_t step = first; step < steps && stopped_by_ == nullptr; step += at_once) {
     std::vector<HostValues> inputs;
-    for (int64_t i = 0; i < at_once; ++i) {
+    for (int64_t i = 0; i < at_once && groups_.size() == 1; ++i) {
       ISOMER_ASSIGN_OR_RETURN(HostValues batch, feeder_.Batch(step + i));
       inputs.push_back(std::move(batch));
     }
     if (step == std::max(steps - traced, first)) job_.StartTrace();
-    ISOMER_RETURN_IF_ERROR(Steps(step, inputs));
+    ISOMER_RETURN_IF_ERROR(groups_.size() > 1 ? AccumulatedStep(step) : Steps(step, inputs));
     progress->Advance(at_once);
     const int64_t done = step + at_once;
     if (options_.trace_steps > 0 && done == steps) {
@@ -161,7 +195,7 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
   }
   // Of an epoch that has not come to its end.
   if (epochs && options_.tests_at_end && stopped_by_ == nullptr &&
-      steps % feeder_.batches_per_epoch() != 0) {
+      steps % groups_.steps_per_epoch() != 0) {
     ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
     if (!test.empty()) absl::PrintF("after step %d%s\n", steps, test.substr(1));
   }

@@ -10,6 +10,7 @@
 #include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
 #include "runtime/checkpoints_main.h"
+#include "runtime/data/batch_groups.h"
 #include "runtime/data/feeder.h"
 #include "runtime/device/backend.h"
 #include "runtime/device/statistics.h"
@@ -27,21 +28,23 @@ struct StepOptions {
   int64_t trace_steps = 0;    // how many of the last are traced
   int64_t first_step = 0;     // steps that a checkpoint has
   int64_t log_every = 0;      // a line after so many; 0: none
-  bool speaks = true;         // Processes all run the steps; one tells of them.
+  bool tests_averages = false;
+  bool speaks = true;  // Processes all run the steps; one tells of them.
 };
 
 // What isomer-run does between starting a job and writing its results.
 class StepRunner {
  public:
   // `checkpoints`: null: there are none. REQUIRES: all arguments outlive the runner.
-  StepRunner(const Plan& plan, const StepOptions& options, const Feeder& feeder, Backend* backend,
-             Job* job, Checkpoints* checkpoints)
+  StepRunner(const Plan& plan, const StepOptions& options, const Feeder& feeder,
+             const BatchGroups& groups, Backend* backend, Job* job, Checkpoints* checkpoints)
       : plan_(plan),
         options_(options),
         feeder_(feeder),
         backend_(backend),
         job_(*job),
-        checkpoints_(checkpoints) {}
+        checkpoints_(checkpoints),
+        groups_(groups) {}
 
   absl::Status Run(const HostValues& weights, Json* summary);
   // What the check found; true without it.
@@ -54,6 +57,11 @@ class StepRunner {
  private:
   // The rates of so many steps from the `first` on.
   std::vector<double> RatesOf(int64_t first, int64_t count) const;
+  // The next step, whose gradients are those of several batches. Adds the mean of their losses.
+  absl::Status AccumulatedStep(int64_t step);
+  absl::Status NoteTimes(int64_t count, double host_us);
+  // `inputs`: those of the step; null, if there were several.
+  absl::Status NoteLoss(int64_t step, double loss, const HostValues* inputs);
   // Those between two flushes: one, of most plans. `first` is the number of the first.
   absl::Status Steps(int64_t first, const std::vector<HostValues>& inputs);
   absl::StatusOr<int64_t> NumSteps() const;
@@ -72,6 +80,7 @@ class StepRunner {
   Backend* backend_;
   Job& job_;
   Checkpoints* const checkpoints_;
+  BatchGroups groups_;
   const char* stopped_by_ = nullptr;
   Samples step_us_, host_us_;
   double last_step_us_ = 0;

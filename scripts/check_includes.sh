@@ -83,11 +83,8 @@ runtime/execution: communication cpu cuda device
 runtime/data: device execution
 runtime/checking: cpu device execution
 runtime/checkpoint: device execution
-<<<<<<< HEAD
 runtime/weight_files: checkpoint data device execution
-=======
 runtime/launch:
->>>>>>> 2e968209 (isomer-run starts its processes itself, and starts them again after a fault, with fewer devices if some are gone)
 runtime/profiler: communication cpu device execution
 models/support:
 models/frameworks:

@@ -122,6 +122,13 @@ std::string JaxHead(const Plan& plan, const PlacedProgram& program, bool names_k
 
 absl::StatusOr<FrameworkExport> JaxFileOf(const Plan& plan, const std::string& file_name,
                                           const std::string& weights_name) {
+  // Those of models/frameworks/jax_runtime.py.
+  const OptimizerKind optimizer = plan.update.optimizer;
+  if (plan.mode == "training" && optimizer != OptimizerKind::kSgd &&
+      optimizer != OptimizerKind::kMomentum && optimizer != OptimizerKind::kAdam) {
+    return absl::UnimplementedError(absl::StrCat("the optimizer ", OptimizerName(optimizer),
+                                                 ": what is written has sgd, momentum and adam"));
+  }
   ISOMER_ASSIGN_OR_RETURN(PlacedProgram program,
                           PlaceProgram(plan.graph, plan.views, plan.num_devices));
   if (program.stages > 1) {

@@ -45,8 +45,13 @@ class PytorchWriter {
       return absl::UnimplementedError(
           "pipelines that are not drained after each step (2BW): PyTorch's schedules drain them");
     }
-    if (plan_.mode == "training" && plan_.update.optimizer == OptimizerKind::kLion) {
-      return absl::UnimplementedError("the optimizer lion: torch.optim has none");
+    if (const OptimizerKind optimizer = plan_.update.optimizer; plan_.mode == "training") {
+      const bool needs_all = TraitsOf(optimizer).needs != UpdateNeeds::kElement;
+      if (optimizer == OptimizerKind::kLion || needs_all) {
+        return absl::UnimplementedError(absl::StrCat("the optimizer ", OptimizerName(optimizer),
+                                                     ": torch.optim has none",
+                                                     needs_all ? " for parts of weights" : ""));
+      }
     }
     ISOMER_ASSIGN_OR_RETURN(program_, PlaceProgram(graph_, plan_.views, plan_.num_devices));
     StoreWeightsInParts(plan_, &program_);

@@ -60,6 +60,8 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult
       {"gradients summed over devices", training ? BucketsText(update) : "none"},
       {"updates as soon as gradients are summed", YesOrNo(update.immediate)},
       {"gradients summed in low precision", YesOrNo(update.low_precision_sums)},
+      {"norm of all gradients before updates", YesOrNo(update.clips)},
+      {"averages of weights beside them", YesOrNo(update.averages)},
       {"states of the optimizer on the host", YesOrNo(update.states_on_host)},
       {"steps between flushes", absl::StrCat(update.steps_between_flushes)},
       {"operators computed again", absl::StrCat(RecomputedOperators(plan))},

@@ -102,6 +102,10 @@ TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task&
     if (IsOnHost(schedule, buffer)) host_bytes += 2 * buffer.bytes();
   }
   TaskTime time = cost.ElementwiseTime(TaskKind::kUpdate, task.bytes - host_bytes, task.devices[0]);
+  // Products of matrices, behind what is a pass over all numbers.
+  if (TraitsOf(schedule.options.update.optimizer).needs == UpdateNeeds::kMatrix) {
+    time.us += cost.ComputeUs(task.flops, 0, DataType::kFloat32, task.devices[0]);
+  }
   if (host_bytes == 0) return time;
   const double rate = cost.machine().kind(task.devices[0]).host_bytes_per_us;
   time.us = std::max(time.us, cost.machine().launch_us() + static_cast<double>(host_bytes) / rate);

@@ -25,6 +25,8 @@ struct CostOptions {
   // How weight replicas are synchronised.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
   bool low_precision_sums = false;
+  // UpdateOptions::clips and averages.
+  bool clips = false, averages = false;
   // In buckets, so that an update has no kernel launch of its own (UpdateOptions::bucket_bytes).
   bool updates_together = true;
   int max_axes = 3;

@@ -138,7 +138,9 @@ class MemoryReduction {
     const bool choose = options_.choose_update_method;
     for (UpdateMethod method : ZeroMethods(moments)) {
       if (choose) add([method](UpdateOptions* way) { way->method = method; });
-      if (moments == 1) add([](UpdateOptions* way) { way->immediate = true; });
+      if (moments == 1) {
+        add([](UpdateOptions* way) { way->immediate = !way->all_gradients_first(); });
+      }
     }
     add([this](UpdateOptions* way) {
       way->bucket_bytes = std::min(way->bucket_bytes, policy_.small_bucket_bytes);
@@ -219,8 +221,8 @@ class MemoryReduction {
     const bool has_way = std::all_of(kinds.begin(), kinds.end(), [](const DeviceKind& kind) {
       return kind.host_bytes_per_us > 0;
     });
-    const WeightBytes each =
-        BytesOfWeight(fastest.precision, fastest.update.optimizer, /*low_precision_sums=*/false);
+    const WeightBytes each = BytesOfWeight(fastest.precision, fastest.update.optimizer,
+                                           /*low_precision_sums=*/false, fastest.update.averages);
     if (!options_.training || !has_way || each.trained == 0) {
       return absl::OkStatus();
     }

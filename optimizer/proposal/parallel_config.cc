@@ -386,8 +386,9 @@ void ParallelConfig::SetOptions(Plan* plan) const {
   plan->update.method = update;
   plan->update.steps_between_flushes = steps_between_flushes;
   // Gradients that are not summed over micro-batches make room at once.
-  plan->update.immediate |= micro_batches == 1 && (recomputation != RecomputeMode::kNone ||
-                                                   update != UpdateMethod::kAllReduce);
+  plan->update.immediate |=
+      micro_batches == 1 && !plan->update.all_gradients_first() &&
+      (recomputation != RecomputeMode::kNone || update != UpdateMethod::kAllReduce);
   plan->recomputed = RecomputedNodes(recomputation, plan->graph);
 }
 

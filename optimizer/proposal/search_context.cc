@@ -23,6 +23,8 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
                    .optimizer = options.update.optimizer};
   cost.num_devices = options.devices;
   cost.low_precision_sums = options.update.low_precision_sums;
+  cost.clips = options.update.clips;
+  cost.averages = options.update.averages;
   cost.updates_together = options.update.bucket_bytes > 0;
   return cost;
 }

@@ -102,7 +102,8 @@ class UpdateChoice {
       KeepPromising(&ways, policy_.update_ways);
     }
     // In float16 a step must be able to be skipped when its gradients are known.
-    if (moments == 1 && contender.plan.precision != DataType::kFloat16) {
+    if (moments == 1 && contender.plan.precision != DataType::kFloat16 &&
+        !contender.plan.update.all_gradients_first()) {
       std::vector<Way> at_other_times = ways;
       for (Way& way : at_other_times) way.update.immediate = !way.update.immediate;
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));

@@ -126,6 +126,8 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
     absl::StrAppend(&text, ", as soon as their gradients are summed");
   }
   if (update.low_precision_sums) absl::StrAppend(&text, "; gradients are summed in low precision");
+  if (update.clips) absl::StrAppend(&text, "; the norm of all gradients is found before");
+  if (update.averages) absl::StrAppend(&text, "; averages of weights are kept beside them");
   if (update.states_on_host)
     absl::StrAppend(&text, "; its states (and masters) are kept on the host");
   if (schedule.options.spread_branches) {

@@ -123,6 +123,8 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   json["bucket_ends"] = static_cast<int64_t>(plan.update.bucket_ends.size());
   json["spread_branches"] = plan.spread_branches;
   json["states_on_host"] = plan.update.states_on_host;
+  json["clip_norm"] = plan.update.clips;
+  json["average"] = plan.update.averages;
   json["gradient_precision"] = std::string(
       PrecisionName(plan.update.low_precision_sums ? plan.precision : DataType::kFloat32));
   json["recomputed_operators"] = RecomputedOperators(plan);

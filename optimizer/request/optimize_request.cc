@@ -182,6 +182,12 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
     return absl::InvalidArgumentError("--search=exhaustive is for --precision=float32");
   }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(request.optimizer));
+  if (!options.training) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"clip_norm", "average"}, "is for --mode=training"));
+  }
+  options.update.clips = request.clip_norm;
+  options.update.averages = request.average;
   options.choose_update_method = request.update == "auto";
   options.whole_machine = request.whole_machine;
   options.bound.cuts = request.bound_cuts;
@@ -219,6 +225,12 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   const absl::Status flushes = CheckStepsBetweenFlushes(options.steps_between_flushes);
   if (!flushes.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--steps_between_flushes: ", flushes.message()));
+  }
+  UpdateOptions flushed = options.update;
+  flushed.steps_between_flushes = options.steps_between_flushes;
+  if (const absl::Status together = CheckGoTogether(flushed); !together.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps_between_flushes: ", together.message()));
   }
   if (options.steps_between_flushes > 1 && !options.training) {
     return absl::InvalidArgumentError("--steps_between_flushes is for --mode=training");

@@ -33,7 +33,13 @@
     "in what gradients of weights are summed over devices: float32, or what "                      \
     "--precision says (half the bytes)")                                                           \
   X(std::string, optimizer, "sgd",                                                                 \
-    "of weights, in training: sgd, momentum, adam, lion or adagrad")                               \
+    "of weights, in training: sgd, momentum, adam, lion, adagrad, lamb or muon")                   \
+  X(bool, clip_norm, false,                                                                        \
+    "gradients will be scaled by their global norm (isomer-run --clip_norm): the plan updates "    \
+    "weights once all are known, and what the norm takes is in its time")                          \
+  X(bool, average, false,                                                                          \
+    "a running average of the weights will be kept (isomer-run --average_decay): the plan makes "  \
+    "room for it")                                                                                 \
   X(std::string, update, "auto",                                                                   \
     "how copies of weights are kept equal: all_reduce, sharded (ZeRO 1), "                         \
     "sharded_gradients (2), sharded_weights (3) or owner; auto: as is fastest, or "                \

@@ -70,6 +70,14 @@ std::vector<std::vector<int32_t>> WaitsOf(const Schedule& schedule, const Memory
 
 }  // namespace
 
+double ExchangeOfNormsUs(const CostModel& cost, const Schedule& schedule) {
+  const int64_t devices = schedule.options.num_devices;
+  const bool exchanges =
+      schedule.options.training && devices > 1 && schedule.options.update.all_gradients_first();
+  if (!exchanges) return 0;
+  return cost.CollectiveUs(Collective::kAllReduce, sizeof(double), DeviceGroup{0, 1, devices});
+}
+
 Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& schedule,
                     const MemoryPlan* memory) {
   Simulation simulation;
@@ -104,7 +112,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
   }
   simulation.timeline = RunTimeline(simulation.tasks);
   const int32_t steps = schedule.num_steps();
-  simulation.step_us = MicrosecondsOf(simulation.timeline.makespan) / steps;
+  simulation.step_us =
+      MicrosecondsOf(simulation.timeline.makespan) / steps + ExchangeOfNormsUs(cost, schedule);
   Picoseconds computed = 0;
   for (int32_t t = 0; t < simulation.tasks.size(); ++t) {
     const TaskKind kind = schedule.tasks[t].kind;

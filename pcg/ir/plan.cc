@@ -294,6 +294,8 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
   if (update.low_precision_sums) message->set_low_precision_sums(true);
+  if (update.clips) message->set_clips(true);
+  if (update.averages) message->set_averages(true);
   if (update.steps_between_flushes != 1) {
     message->set_steps_between_flushes(update.steps_between_flushes);
   }
@@ -320,10 +322,13 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
   update.low_precision_sums = message.low_precision_sums();
+  update.clips = message.clips();
+  update.averages = message.averages();
   if (message.steps_between_flushes() != 0) {
     update.steps_between_flushes = message.steps_between_flushes();
   }
   ISOMER_RETURN_IF_ERROR(CheckStepsBetweenFlushes(update.steps_between_flushes));
+  ISOMER_RETURN_IF_ERROR(CheckGoTogether(update));
   return update;
 }
 

@@ -1,5 +1,6 @@
 #include "pcg/ir/weight_update.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -79,6 +80,7 @@ constexpr OptimizerTraits kOptimizers[] = {
      .has_betas = false,
      .has_epsilon = false,
      .decays_weight = false,
+     .needs = UpdateNeeds::kElement,
      .settings = {}},
     {.kind = OptimizerKind::kMomentum,
      .name = "momentum",
@@ -89,6 +91,7 @@ constexpr OptimizerTraits kOptimizers[] = {
      .has_betas = false,
      .has_epsilon = false,
      .decays_weight = false,
+     .needs = UpdateNeeds::kElement,
      .settings = {}},
     {.kind = OptimizerKind::kAdam,
      .name = "adam",
@@ -99,6 +102,7 @@ constexpr OptimizerTraits kOptimizers[] = {
      .has_betas = true,
      .has_epsilon = true,
      .decays_weight = true,
+     .needs = UpdateNeeds::kElement,
      .settings = {}},
     {.kind = OptimizerKind::kLion,
      .name = "lion",
@@ -109,6 +113,7 @@ constexpr OptimizerTraits kOptimizers[] = {
      .has_betas = true,
      .has_epsilon = false,
      .decays_weight = true,
+     .needs = UpdateNeeds::kElement,
      .settings = {.beta2 = 0.99}},
     {.kind = OptimizerKind::kAdagrad,
      .name = "adagrad",
@@ -119,7 +124,31 @@ constexpr OptimizerTraits kOptimizers[] = {
      .has_betas = false,
      .has_epsilon = true,
      .decays_weight = false,
+     .needs = UpdateNeeds::kElement,
      .settings = {.epsilon = 1e-10}},
+    {.kind = OptimizerKind::kLamb,
+     .name = "lamb",
+     .num_states = 2,
+     .states = {"lamb_mean", "lamb_square"},
+     .flops = 32,
+     .has_momentum = false,
+     .has_betas = true,
+     .has_epsilon = true,
+     .decays_weight = true,
+     .needs = UpdateNeeds::kNorms,
+     .settings = {.epsilon = 1e-6}},
+    // Of a matrix the second state is what its momentum becomes when it is orthogonalised.
+    {.kind = OptimizerKind::kMuon,
+     .name = "muon",
+     .num_states = 2,
+     .states = {"muon_mean", "muon_square"},
+     .flops = 14,
+     .has_momentum = true,
+     .has_betas = true,
+     .has_epsilon = true,
+     .decays_weight = true,
+     .needs = UpdateNeeds::kMatrix,
+     .settings = {.momentum = 0.95, .nesterov = true}},
 };
 
 absl::Status RefuseSetting(const char* name, double value, absl::string_view expected) {
@@ -156,6 +185,9 @@ absl::Status CheckSettings(const OptimizerSettings& settings) {
   if (!(settings.weight_decay >= 0 && settings.weight_decay <= kMost)) {
     return RefuseSetting("weight_decay", settings.weight_decay, "a number from 0");
   }
+  if (!(settings.adam_rate >= 0 && settings.adam_rate <= kMost)) {
+    return RefuseSetting("adam_rate", settings.adam_rate, "a number from 0");
+  }
   if (!settings.nesterov || settings.momentum > 0) return absl::OkStatus();
   return absl::InvalidArgumentError("--nesterov: needs a --momentum above 0");
 }
@@ -177,23 +209,44 @@ std::vector<UpdateMethod> ZeroMethods(int64_t micro_batches) {
 
 int NumStates(OptimizerKind kind) { return TraitsOf(kind).num_states; }
 
-const char* StateName(OptimizerKind kind, int state) { return TraitsOf(kind).states[state]; }
+const char* StateName(OptimizerKind kind, int state) {
+  const OptimizerTraits& traits = TraitsOf(kind);
+  return state < traits.num_states ? traits.states[state] : "average";
+}
 
 double UpdateFlops(OptimizerKind kind) { return TraitsOf(kind).flops; }
+
+double UpdateFlops(OptimizerKind kind, absl::Span<const int64_t> shape) {
+  double numbers = 1, each = UpdateFlops(kind);
+  for (int64_t size : shape) numbers *= static_cast<double>(size);
+  if (TraitsOf(kind).needs == UpdateNeeds::kMatrix && shape.size() == 2 && numbers > 0) {
+    // Of each iteration X X', its square, and that times X, all of the shorter side.
+    constexpr double kIterations = 5;
+    const double rows = static_cast<double>(std::min(shape[0], shape[1]));
+    each += kIterations * (4 * rows + 2 * rows * rows * rows / numbers);
+  }
+  return each * numbers;
+}
 
 bool HasMaster(DataType dtype) {
   return dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
 }
 
-WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums) {
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums,
+                          bool averages, bool clips) {
   constexpr int64_t kFull = sizeof(float);
   const int64_t element = BytesPerElement(stored);
   const bool has_master = HasMaster(stored);
   WeightBytes bytes{
       .stored = element, .gradient = kFull, .reduced = low_precision_sums ? element : kFull};
-  bytes.trained = (NumStates(optimizer) + (has_master ? 1 : 0)) * kFull;
+  bytes.trained = (NumStates(optimizer) + (averages ? 1 : 0) + (has_master ? 1 : 0)) * kFull;
   // The gradient is read, the weight written; what is trained is read and written.
   bytes.update = bytes.reduced + element + 2 * bytes.trained + (has_master ? 0 : element);
+  if (clips) bytes.update += bytes.reduced;
+  // What it depends on is found by one more look at all that is read.
+  if (TraitsOf(optimizer).needs != UpdateNeeds::kElement) {
+    bytes.update += bytes.reduced + bytes.trained + (has_master ? 0 : element);
+  }
   return bytes;
 }
 
@@ -230,6 +283,18 @@ absl::Status CheckStepsBetweenFlushes(int64_t steps) {
   if (steps == 1 || (steps > 1 && steps <= kMost && steps % 2 == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       steps, " steps between flushes: 1 is expected, or an even number of at most ", kMost));
+}
+
+absl::Status CheckGoTogether(const UpdateOptions& update) {
+  if (update.steps_between_flushes == 1) return absl::OkStatus();
+  const bool waits = update.all_gradients_first();
+  if (!waits && !update.averages) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(update.steps_between_flushes, " steps between flushes: do not go with ",
+                   update.averages ? "averaged weights"
+                   : update.clips  ? "clipping"
+                                  : absl::StrCat("the optimizer ", OptimizerName(update.optimizer)),
+                   waits ? ", for which all gradients of a step must be known" : ""));
 }
 
 }  // namespace isomer

@@ -25,15 +25,29 @@ namespace isomer {
 //              w -= a d w + a (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //   kLion      w -= a d w + a sign(b1 m + (1 - b1) g);  m = b2 m + (1 - b2) g
 //   kAdagrad   g += d w;  s = s + g^2;  w -= a g / (sqrt(s) + eps)
+//   kLamb      Adam's, with a |w| / |r| in place of a, where r is what Adam, at rate 1 and decay
+//              included, subtracts of the weight; a alone where a norm is zero
+//   kMuon      weights that are matrices: m = f m + (1 - f) g;  x = m, or f m + (1 - f) g by
+//              Nesterov's way;  w -= a d w + a s O(x);  the others: Adam's
+//
+// O(x) is the nearest matrix with orthonormal rows or columns, roughly: five Newton-Schulz
+// iterations (runtime/execution/orthogonalize.h). s is 0.2 sqrt(max(rows, columns)), which makes
+// an update as large as Adam's, or sqrt(max(1, rows / columns)).
 //
 // Adam is of Kingma and Ba, "Adam" (2015), and decays as in Loshchilov and Hutter, "Decoupled
 // Weight Decay Regularization" (2019); Lion of Chen et al., "Symbolic Discovery of Optimization
-// Algorithms" (2023); Adagrad of Duchi et al., "Adaptive Subgradient Methods" (2011). SGD, momentum
+// Algorithms" (2023); Adagrad of Duchi et al., "Adaptive Subgradient Methods" (2011); LAMB of You
+// et al., "Large Batch Optimization for Deep Learning" (2020); Muon of Jordan et al., "Muon"
+// (2024), with the scale of Liu et al., "Muon is Scalable for LLM Training" (2025). SGD, momentum
 // and Adagrad decay, and Nesterov's way is, as PyTorch has them. All decays see w as it was before
 // the step. States v, m and s start at zero and are float32; so is w, the master of a weight that
-// is kept in lower precision, beside them. All are elementwise, so training weights that are
-// arranged in another way, or in parts on several devices, is training the original ones.
-enum class OptimizerKind { kSgd, kMomentum, kAdam, kLion, kAdagrad };
+// is kept in lower precision, beside them. All but LAMB and Muon are elementwise, so training
+// weights that are arranged in another way, or in parts on several devices, is training the
+// original ones. Norms and matrices are those of the model's weights, however they are arranged.
+enum class OptimizerKind { kSgd, kMomentum, kAdam, kLion, kAdagrad, kLamb, kMuon };
+
+// What of a weight and its gradient an update of one element depends on.
+enum class UpdateNeeds { kElement, kNorms, kMatrix };
 
 // The numbers in the formulas but the learning rate. Plans do not have them: they change nothing of
 // what a step costs but a multiplication or two for each weight, which is not counted.
@@ -43,6 +57,9 @@ struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.999;  // b1, b2
   double epsilon = 1e-8;
   double weight_decay = 0;
+  // Muon: s is 0.2 sqrt(max(rows, columns)); and by what the rate of Adam's weights is multiplied.
+  bool matches_adam = true;
+  double adam_rate = 1;
   friend bool operator==(const OptimizerSettings&, const OptimizerSettings&) = default;
 };
 
@@ -59,6 +76,7 @@ struct OptimizerTraits {
   bool has_momentum, has_betas, has_epsilon;
   // Decay is taken from the weight itself, and not added to its gradient.
   bool decays_weight;
+  UpdateNeeds needs;
   OptimizerSettings settings;  // its own: those of PyTorch or of its paper
 };
 absl::Span<const OptimizerTraits> AllOptimizers();
@@ -68,10 +86,13 @@ absl::Status CheckSettings(const OptimizerSettings& settings);
 
 // Numbers that an optimizer keeps for every number of a weight: 0, 1, 2.
 int NumStates(OptimizerKind kind);
-// "adam_square": of a state, from 0, for files. REQUIRES: there are so many.
+// "adam_square": of a state, from 0, for files; behind the optimizer's own that of the average,
+// "average". REQUIRES: there are so many.
 const char* StateName(OptimizerKind kind, int state);
 // Arithmetic for every number of a weight.
 double UpdateFlops(OptimizerKind kind);
+// And for a part of this shape, with the products that Muon makes of a matrix.
+double UpdateFlops(OptimizerKind kind, absl::Span<const int64_t> shape);
 
 // Whether a weight that is stored in `dtype` is trained as a float32 master.
 bool HasMaster(DataType dtype);
@@ -85,7 +106,8 @@ struct WeightBytes {
   int64_t trained = 0;   // the master, if there is one, and the optimizer's states
   int64_t update = 0;    // read and written by an update
 };
-WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums);
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums,
+                          bool averages = false, bool clips = false);
 
 // How the copies of a weight on several devices are kept equal. All give the same weights. What is
 // held once, in parts, is as in Rajbhandari et al., "ZeRO" (2020): the optimizer's state (stage 1),
@@ -174,8 +196,23 @@ struct UpdateOptions {
   // which each device keeps two versions of its weights, and which is another training: with w(t)
   // the weights after t steps, step t + 1 makes w(t + 1) of w(t) and the gradient at w(t - 1).
   int32_t steps_between_flushes = 1;
+  // The squares of all gradients are summed before the first update, which may scale them by their
+  // norm (clipping).
+  bool clips = false;
+  // A running average of each weight is kept and updated with it, behind the optimizer's states.
+  bool averages = false;
+
+  // Numbers that are kept for every number of a weight.
+  int num_states() const { return NumStates(optimizer) + (averages ? 1 : 0); }
+  // What an update does depends on gradients of other devices or weights: none is immediate.
+  bool all_gradients_first() const {
+    return clips || TraitsOf(optimizer).needs != UpdateNeeds::kElement;
+  }
   friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
 };
+
+// Weights of two versions are updated before the gradients of the steps in between are known.
+absl::Status CheckGoTogether(const UpdateOptions& update);
 
 }  // namespace isomer
 

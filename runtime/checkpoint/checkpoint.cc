@@ -38,9 +38,19 @@ constexpr char kTaken[] = "'";
 
 constexpr char kPrefix[] = "step-", kUnfinishedPrefix[] = ".step-";
 
+// Behind the states of the optimizer.
+int32_t SlotOfAverage(OptimizerKind optimizer) { return NumStates(optimizer) + 1; }
+
 std::string NameIn(const CheckpointManifest::Tensor& tensor, OptimizerKind optimizer) {
   if (tensor.slot() == 0) return tensor.name();
   return absl::StrCat(StateName(optimizer, tensor.slot() - 1), "/", tensor.name());
+}
+
+bool HasAverages(const CheckpointManifest& manifest) {
+  const auto optimizer = ParseOptimizer(manifest.optimizer());
+  return std::any_of(manifest.tensors().begin(), manifest.tensors().end(), [&](const auto& tensor) {
+    return optimizer.ok() && tensor.slot() == SlotOfAverage(*optimizer);
+  });
 }
 
 std::string DimsText(const CheckpointManifest::Tensor& tensor) {
@@ -172,7 +182,7 @@ absl::StatusOr<StateLayout> LayoutOf(const CheckpointManifest& manifest) {
   std::vector<StateTensor> tensors;
   std::set<std::string> names = {kMetadataName};
   for (const CheckpointManifest::Tensor& tensor : manifest.tensors()) {
-    if (tensor.slot() < 0 || tensor.slot() > NumStates(optimizer)) {
+    if (tensor.slot() < 0 || tensor.slot() > SlotOfAverage(optimizer)) {
       return absl::DataLossError(
           absl::StrCat("'", tensor.name(), "' has no state ", tensor.slot()));
     }
@@ -219,8 +229,11 @@ absl::Status Checkpoint::CheckFits(const CheckpointManifest& job) const {
   }
   using Key = std::pair<std::string, int32_t>;
   std::map<Key, std::string> there, wanted;
+  ISOMER_ASSIGN_OR_RETURN(const OptimizerKind optimizer, ParseOptimizer(job.optimizer()));
+  const bool compares_averages = HasAverages(manifest_) && HasAverages(job);
   for (const auto* manifest : {&manifest_, &job}) {
     for (const CheckpointManifest::Tensor& tensor : manifest->tensors()) {
+      if (tensor.slot() == SlotOfAverage(optimizer) && !compares_averages) continue;
       (manifest == &job ? wanted : there)[{tensor.name(), tensor.slot()}] = DimsText(tensor);
     }
   }
@@ -241,6 +254,8 @@ absl::Status Checkpoint::CheckFits(const CheckpointManifest& job) const {
   }
   return absl::OkStatus();
 }
+
+bool Checkpoint::has_averages() const { return HasAverages(manifest_); }
 
 absl::Status Checkpoint::Restore(const LeafValues& initial, Job* job) const {
   std::map<int32_t, CheckpointValues> slots;

@@ -56,11 +56,14 @@ class Checkpoint {
 
   // That every tensor with a number equal to `share` modulo `shares` is what was written.
   absl::Status Verify(int64_t share, int64_t shares) const;
-  // That a job trains what this is of. Errors name the first tensor that is not alike.
+  // That a job trains what this is of; averages may be there or not. Errors name the first tensor
+  // that is not alike.
   absl::Status CheckFits(const CheckpointManifest& job) const;
   // Sets the job to what it was. `initial`: of leaves that are not trained.
   absl::Status Restore(const LeafValues& initial, Job* job) const;
 
+  // Whether it has averages of the weights.
+  bool has_averages() const;
   const CheckpointManifest& manifest() const { return manifest_; }
   const std::string& path() const { return path_; }
 

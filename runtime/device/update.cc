@@ -34,6 +34,13 @@ void ForEachWeight(const Gradient& gradient, int64_t count, const float* weights
 // Neither hides what is no number.
 inline float SignOf(float x) { return x > 0 ? 1.0F : x < 0 ? -1.0F : x; }
 
+// Whose formula is Adam's: LAMB's but for a factor that is found before, and Muon's of weights that
+// are no matrices.
+bool IsAdams(OptimizerKind kind) {
+  return kind == OptimizerKind::kAdam || kind == OptimizerKind::kLamb ||
+         kind == OptimizerKind::kMuon;
+}
+
 }  // namespace
 
 UpdateFactors FactorsOf(const UpdateStep& step) {
@@ -42,7 +49,7 @@ UpdateFactors FactorsOf(const UpdateStep& step) {
   UpdateFactors factors = {.rate = rate, .scale = step.gradient_scale};
   if (optimizer == OptimizerKind::kSgd) {
     factors = {.rate = rate * step.gradient_scale};
-  } else if (optimizer == OptimizerKind::kAdam) {
+  } else if (IsAdams(optimizer)) {
     factors.rate /= 1 - std::pow(settings.beta1, t);
     factors.correction = 1 / std::sqrt(1 - std::pow(settings.beta2, t));
   }
@@ -89,6 +96,8 @@ void UpdateWeights(const UpdateRule& rule, const UpdateFactors& factors, const G
         return w - rate * velocity[i];
       });
     }
+    case OptimizerKind::kLamb:
+    case OptimizerKind::kMuon:
     case OptimizerKind::kAdam: {
       const float correction = static_cast<float>(factors.correction);
       float *mean = states[0], *square = states[1];
@@ -117,6 +126,64 @@ void UpdateWeights(const UpdateRule& rule, const UpdateFactors& factors, const G
       });
     }
   }
+}
+
+LambSquares SquaresOfLamb(const UpdateRule& rule, const UpdateFactors& at_rate_one,
+                          const Gradient& gradient, int64_t count, const float* weights,
+                          absl::Span<float* const> states) {
+  const OptimizerSettings& settings = rule.settings;
+  const double decay = rule.decays ? 1 - at_rate_one.shrink : 0;
+  const float *mean = states[0], *square = states[1];
+  LambSquares sums;
+  WithFloatType(gradient.dtype, [&](auto element) {
+    const auto* g = static_cast<const decltype(element)*>(gradient.data);
+    for (int64_t i = 0; i < count; ++i) {
+      const double x = at_rate_one.scale * static_cast<float>(g[i]);
+      const double m = settings.beta1 * mean[i] + (1 - settings.beta1) * x;
+      const double v = settings.beta2 * square[i] + (1 - settings.beta2) * x * x;
+      const double step =
+          at_rate_one.rate * m / (std::sqrt(v) * at_rate_one.correction + settings.epsilon) +
+          decay * weights[i];
+      sums.weights += static_cast<double>(weights[i]) * weights[i];
+      sums.steps += step * step;
+    }
+  });
+  return sums;
+}
+
+void AdvanceMomentum(const UpdateRule& rule, const UpdateFactors& factors, const Gradient& gradient,
+                     int64_t count, float* momentum, float* direction) {
+  const auto f = static_cast<float>(rule.settings.momentum);
+  const auto c = static_cast<float>(1 - rule.settings.momentum);
+  const auto scale = static_cast<float>(factors.scale);
+  const bool nesterov = rule.settings.nesterov;
+  WithFloatType(gradient.dtype, [&](auto element) {
+    const auto* g = static_cast<const decltype(element)*>(gradient.data);
+    ForEachIndex(count, [=](int64_t i) {
+      const float x = scale * static_cast<float>(g[i]);
+      momentum[i] = f * momentum[i] + c * x;
+      direction[i] = nesterov ? f * momentum[i] + c * x : momentum[i];
+    });
+  });
+}
+
+void AverageWeights(double rate, int64_t count, const float* weights, float* averages) {
+  if (rate == 0) return;
+  const auto r = static_cast<float>(rate);
+  ForEachIndex(count, [=](int64_t i) {
+    averages[i] = r == 1 ? weights[i] : averages[i] + r * (weights[i] - averages[i]);
+  });
+}
+
+void SwapWeights(int64_t count, const float* weights, float* updated, float* averages,
+                 const LowWeights& low) {
+  ForEachIndex(count, [=](int64_t i) {
+    const float average = averages[i];
+    averages[i] = weights[i];
+    updated[i] = average;
+  });
+  if (low.data == nullptr) return;
+  ConvertElements(DataType::kFloat32, updated, count, low.dtype, low.data);
 }
 
 }  // namespace isomer

@@ -59,6 +59,24 @@ void UpdateWeights(const UpdateRule& rule, const UpdateFactors& factors, const G
                    int64_t count, const float* weights, float* updated,
                    absl::Span<float* const> states, const LowWeights& low = {});
 
+// LAMB: sums of the squares of weights, and of what a step at rate 1 subtracts of them before it is
+// multiplied by their ratio; in double. Changes nothing.
+struct LambSquares {
+  double weights = 0, steps = 0;
+};
+LambSquares SquaresOfLamb(const UpdateRule& rule, const UpdateFactors& at_rate_one,
+                          const Gradient& gradient, int64_t count, const float* weights,
+                          absl::Span<float* const> states);
+// Muon: `momentum` takes in the gradient, and `direction` := what of it is to be orthogonalised.
+void AdvanceMomentum(const UpdateRule& rule, const UpdateFactors& factors, const Gradient& gradient,
+                     int64_t count, float* momentum, float* direction);
+
+// The averages go so far towards the weights: 1 is to them, to the bit.
+void AverageWeights(double rate, int64_t count, const float* weights, float* averages);
+// `updated` := averages, and `low` that, rounded; averages := `weights`, which `updated` may be.
+void SwapWeights(int64_t count, const float* weights, float* updated, float* averages,
+                 const LowWeights& low = {});
+
 }  // namespace isomer
 
 #endif  // ISOMER_RUNTIME_DEVICE_UPDATE_H_

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,25 @@ double Now() {
       .count();
 }
 
+// Of elements from `place` on.
+template <typename T>
+T* FromPlace(T* data, int64_t place, DataType dtype) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return static_cast<Byte*>(data) + place * BytesPerElement(dtype);
+}
+
+// With another rate; a direction's decay stays as it is.
+UpdateFactors Scaled(const UpdateFactors& factors, double learning_rate, const UpdatePiece& piece) {
+  UpdateFactors scaled = factors;
+  if (piece.is_direction) {
+    scaled = {.rate = learning_rate * piece.factor, .shrink = factors.shrink, .pull = 0};
+  } else {
+    scaled.rate *= piece.factor;
+    scaled.shrink = 1 - piece.factor * (1 - factors.shrink);
+  }
+  return scaled;
+}
+
 }  // namespace
 
 Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device, Backend* backend,
@@ -41,7 +61,8 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       step_values_(nullptr, [](char*) {}),
       step_values_on_device_(nullptr, [](char*) {}),
       progress_(nullptr, [](char*) {}),
-      rule_(schedule.options.update.optimizer) {
+      rule_(schedule.options.update.optimizer),
+      gradient_sums_(nullptr, [](char*) {}) {
   for (size_t q = 0; q < messages_.size(); ++q) {
     // Each queue of communications has a channel.
     const int channel = q == kComputeQueue ? 0 : static_cast<int>(q) - kCommunicationQueue;
@@ -64,7 +85,7 @@ absl::Status Executor::Measured(const std::function<absl::Status()>& work) {
 }
 
 int64_t Executor::peak_bytes() const {
-  int64_t bytes = arena_bytes();
+  int64_t bytes = arena_bytes() + gradient_sums_bytes_;
   for (const auto& [thread, use] : heap_) bytes += use.passing;
   return bytes;
 }
@@ -190,9 +211,31 @@ absl::Status Executor::RunTasks(Phase first, Phase last, int32_t from_step, Phas
     ISOMER_RETURN_IF_ERROR(queues_->Run(work));
     ISOMER_RETURN_IF_ERROR(operations_.Wait(arena_.get()));
   }
-  if (last >= Phase::kUpdate && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
-  if (first == Phase::kLoad) steps_ = 0;
+  const bool updates = averaging_ == Averaging::kFollows && last >= Phase::kUpdate;
+  if (updates && first <= Phase::kUpdate) steps_ += schedule_.num_steps();
+  if (first != Phase::kLoad) return absl::OkStatus();
+  steps_ = 0;
+  if (!schedule_.options.training || !schedule_.options.update.averages) return absl::OkStatus();
+  averaging_ = Averaging::kBegins;
+  const absl::Status begun = BeginAverages();
+  averaging_ = Averaging::kFollows;
+  return begun;
+}
+
+// Those of the weights that were loaded.
+absl::Status Executor::BeginAverages() {
+  for (int32_t t : schedule_.programs[device_]) {
+    const Task& task = schedule_.tasks[t];
+    if (task.kind == TaskKind::kUpdate) ISOMER_RETURN_IF_ERROR(RunUpdate(t));
+  }
   return absl::OkStatus();
+}
+
+absl::Status Executor::SwapAverages() {
+  averaging_ = Averaging::kSwaps;
+  const absl::Status swapped = Run(Phase::kUpdate, Phase::kUpdate);
+  averaging_ = Averaging::kFollows;
+  return swapped;
 }
 
 absl::Status Executor::RunOnDeviceQueues(const RunKey& key, const QueueWork& work) {
@@ -280,19 +323,51 @@ absl::Status Executor::ReadTimes(double given_us) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Executor::GradientsAreFinite() {
+std::set<BufferId> Executor::GradientsOfUpdates() const {
+  std::set<BufferId> gradients;
   for (int32_t t : schedule_.programs[device_]) {
     const Task& task = schedule_.tasks[t];
     if (task.kind != TaskKind::kUpdate) continue;
-    for (int32_t s = 0; s < task.segments; ++s) {
-      const BufferId gradient = task.reads[task.segments + s];
-      ISOMER_ASSIGN_OR_RETURN(
-          const bool finite,
-          operations_.AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient)));
-      if (!finite) return false;
-    }
+    for (int32_t s = 0; s < task.segments; ++s) gradients.insert(task.reads[task.segments + s]);
+  }
+  return gradients;
+}
+
+absl::StatusOr<bool> Executor::GradientsAreFinite() {
+  for (BufferId gradient : GradientsOfUpdates()) {
+    ISOMER_ASSIGN_OR_RETURN(
+        const bool finite,
+        operations_.AreFinite(buffer(gradient).dtype, data(gradient), elements(gradient)));
+    if (!finite) return false;
   }
   return true;
+}
+
+absl::Status Executor::AddToGradientSums(bool begins) {
+  const std::set<BufferId> gradients = GradientsOfUpdates();
+  if (gradient_sums_ == nullptr) {
+    for (BufferId id : gradients) gradient_sums_bytes_ += elements(id) * sizeof(float);
+    ISOMER_ASSIGN_OR_RETURN(gradient_sums_, backend_.Allocate(gradient_sums_bytes_));
+  }
+  char* sum = gradient_sums_.get();
+  for (BufferId id : gradients) {
+    const DataType dtype = buffer(id).dtype;
+    ISOMER_RETURN_IF_ERROR(
+        begins ? operations_.Convert(dtype, data(id), elements(id), DataType::kFloat32, sum)
+               : operations_.Add(dtype, data(id), elements(id), DataType::kFloat32, sum));
+    sum += elements(id) * sizeof(float);
+  }
+  return operations_.Wait(arena_.get());
+}
+
+absl::Status Executor::TakeGradientSums() {
+  const char* sum = gradient_sums_.get();
+  for (BufferId id : GradientsOfUpdates()) {
+    ISOMER_RETURN_IF_ERROR(
+        operations_.Convert(DataType::kFloat32, sum, elements(id), buffer(id).dtype, data(id)));
+    sum += elements(id) * sizeof(float);
+  }
+  return operations_.Wait(arena_.get());
 }
 
 absl::StatusOr<std::vector<double>> Executor::SumsOfSquares(absl::Span<const BufferId> ids) {
@@ -376,7 +451,7 @@ absl::Status Executor::RunTask(int32_t t) {
                                  elements(task.writes[0]), buffer(task.writes[0]).dtype,
                                  data(task.writes[0]));
     case TaskKind::kUpdate:
-      return RunUpdate(task);
+      return RunUpdate(t);
     case TaskKind::kLocal:
       return RunLocalMoves(task);
     case TaskKind::kSendReceive:
@@ -392,10 +467,64 @@ absl::Status Executor::RunTask(int32_t t) {
   return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
 }
 
-absl::Status Executor::RunUpdate(const Task& task) {
+Executor::Operands Executor::Operands::From(int64_t place) const {
+  Operands from{.gradient = {gradient.dtype, FromPlace(gradient.data, place, gradient.dtype)},
+                .weights = weights + place,
+                .decays = decays};
+  for (float* state : states) from.states.push_back(state + place);
+  return from;
+}
+
+Executor::Operands Executor::OperandsOf(int32_t t, int32_t s) {
+  const Task& task = schedule_.tasks[t];
+  const int32_t segments = task.segments;
+  const BufferId trained = task.reads[s], gradient = task.reads[segments + s];
+  const Box& part = buffer(task.writes[s]).box;
+  Operands operands{.gradient = {buffer(gradient).dtype, data(gradient)}};
+  operands.decays = decaying_ != nullptr && decaying_->contains(buffer(trained).tensor);
+  for (int i = 0; i < NumStates(rule_.optimizer); ++i) {
+    operands.states.push_back(static_cast<float*>(data(task.writes[(i + 1) * segments + s])));
+  }
+  operands.weights = static_cast<const float*>(data(trained));
+  if (const int64_t offset = LineOffset(part, buffer(trained).box); offset >= 0) {
+    operands.weights += offset;
+    return operands;
+  }
+  operands.copied.resize(part.Volume());
+  CopyRegion(part, buffer(trained).box, data(trained), part, operands.copied.data(), sizeof(float));
+  operands.weights = operands.copied.data();
+  return operands;
+}
+
+UpdateFactors Executor::FactorsAt(double learning_rate) const {
+  const double scale = schedule_.options.seed * step_.loss_factor;
+  return FactorsOf({.optimizer = rule_,
+                    .number = steps_ + 1,
+                    .learning_rate = learning_rate,
+                    .gradient_scale = step_.gradient_factor / scale});
+}
+
+absl::Status Executor::SwapOrAverage(const Task& task, int64_t count, const float* weights,
+                                     float* updated, float* averages, const LowWeights& low) {
+  switch (averaging_) {
+    case Averaging::kBegins:
+      AverageWeights(1, count, weights, averages);
+      break;
+    case Averaging::kSwaps:
+      SwapWeights(count, weights, updated, averages, low);
+      break;
+    case Averaging::kFollows:
+      AverageWeights(average_.RateOf(steps_ + task.step + 1), count, updated, averages);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunUpdate(int32_t t) {
+  const Task& task = schedule_.tasks[t];
   const UpdateFactors& factors = step_values(task.step).update;
   const size_t segments = task.segments;
-  std::vector<float*> states;
+  std::vector<float*> states, states_of_piece;
   for (size_t s = 0; s < segments; ++s) {
     const BufferId part = task.writes[s], trained = task.reads[s];
     const Buffer& gradient = buffer(task.reads[segments + s]);
@@ -406,6 +535,7 @@ absl::Status Executor::RunUpdate(const Task& task) {
       states.push_back(static_cast<float*>(data(task.writes[i])));
     }
     LowWeights low;
+    float* averages = nullptr;
     auto* updated = static_cast<float*>(data(part));
     const auto* weights = static_cast<const float*>(data(trained));
     if (HasMaster(buffer(part).dtype)) {
@@ -420,9 +550,37 @@ absl::Status Executor::RunUpdate(const Task& task) {
                                                     buffer(part).box, updated, sizeof(float)));
       weights = updated;
     }
-    ISOMER_RETURN_IF_ERROR(operations_.Update(rule, &factors,
-                                              {gradient.dtype, data(task.reads[segments + s])},
-                                              elements(part), weights, updated, states, low));
+    if (schedule_.options.update.averages) {
+      averages = states.back();
+      states.pop_back();
+    }
+    const void* gradients = data(task.reads[segments + s]);
+    const auto pieces = pieces_.find({t, static_cast<int32_t>(s)});
+    if (averaging_ != Averaging::kFollows) {
+      // The weights are what they are.
+    } else if (pieces == pieces_.end()) {
+      ISOMER_RETURN_IF_ERROR(operations_.Update(rule, &factors, {gradient.dtype, gradients},
+                                                elements(part), weights, updated, states, low));
+    } else {
+      for (const UpdatePiece& piece : pieces->second) {
+        const UpdateFactors scaled = Scaled(factors, step_.learning_rates[task.step], piece);
+        states_of_piece.clear();
+        for (float* state : states) states_of_piece.push_back(state + piece.place);
+        Gradient of_piece = {gradient.dtype, FromPlace(gradients, piece.place, gradient.dtype)};
+        UpdateRule formula = rule;
+        if (piece.is_direction) {
+          formula.optimizer = OptimizerKind::kSgd;
+          of_piece = {DataType::kFloat32, states_of_piece[1]};
+        }
+        LowWeights low_of_piece = low;
+        if (low.data != nullptr) low_of_piece.data = FromPlace(low.data, piece.place, low.dtype);
+        ISOMER_RETURN_IF_ERROR(operations_.Update(formula, &scaled, of_piece, piece.count,
+                                                  weights + piece.place, updated + piece.place,
+                                                  states_of_piece, low_of_piece));
+      }
+    }
+    if (averages == nullptr) continue;
+    ISOMER_RETURN_IF_ERROR(SwapOrAverage(task, elements(part), weights, updated, averages, low));
   }
   return absl::OkStatus();
 }

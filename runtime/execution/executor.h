@@ -25,7 +25,9 @@
 #include "runtime/device/communicator.h"
 #include "runtime/device/device_queues.h"
 #include "runtime/device/memory_watch.h"
+#include "runtime/device/update.h"
 #include "runtime/execution/queue_runner.h"
+#include "runtime/execution/weight_average.h"
 
 namespace isomer {
 
@@ -33,6 +35,15 @@ namespace isomer {
 struct TaskRun {
   int32_t task, queue;
   double start_us, end_us;
+};
+
+// Elements of what an update changes that are not updated as the optimizer's formula alone has it,
+// but with a factor that was found before (whole_updates.h).
+struct UpdatePiece {
+  int64_t place = 0, count = 0;
+  double factor =
+      1;  // of the learning rate; of a direction, of its step alone and not of its decay
+  bool is_direction = false;  // The second state is what is subtracted.
 };
 
 // Runs the program of one device (pcg/schedule/program/program.h): the tasks of the schedule that
@@ -75,6 +86,9 @@ class Executor {
     rule_.settings = settings;
     decaying_ = decaying;
   }
+  const UpdateRule& rule() const { return rule_; }
+  // Of the averages that the schedule keeps.
+  void set_average(const AverageOptions& average) { average_ = average; }
   // What is another in each run, from the next one on.
   struct StepSettings {
     std::vector<double> learning_rates = {};  // by step of the schedule; empty: nothing is updated
@@ -85,6 +99,33 @@ class Executor {
   // Whether all gradients with which this device is about to update are finite: behind the backward
   // pass, with the update to follow.
   absl::StatusOr<bool> GradientsAreFinite();
+  // What updates read of gradients is added to sums in float32 of this device's own, or begins
+  // them; and the sums become what updates read.
+  absl::Status AddToGradientSums(bool begins);
+  absl::Status TakeGradientSums();
+  // Averages become the weights with which all devices compute, and the weights averages; a second
+  // time they are what they were, to the bit. All devices do it together.
+  absl::Status SwapAverages();
+
+  // What an update of segment `segment` of task `task` works on, of a device that shares the host's
+  // memory; in between runs.
+  struct Operands {
+    Gradient gradient;
+    const float* weights = nullptr;
+    std::vector<float*> states = {};
+    bool decays = false;
+    std::vector<float> copied = {};  // of weights that lie apart
+    // From element `place` on.
+    Operands From(int64_t place) const;
+  };
+  Operands OperandsOf(int32_t task, int32_t segment);
+  // The factors of the update to come, at another rate than it will have.
+  UpdateFactors FactorsAt(double learning_rate) const;
+  // For the updates to come; in order and all of it. Without, all is one piece with factor 1.
+  void SetPieces(int32_t task, int32_t segment, std::vector<UpdatePiece> pieces) {
+    pieces_[{task, segment}] = std::move(pieces);
+  }
+
   // Of what buffers of this device hold: DeviceOperations::SumOfSquares, for each.
   absl::StatusOr<std::vector<double>> SumsOfSquares(absl::Span<const BufferId> ids);
 
@@ -137,7 +178,12 @@ class Executor {
   absl::Status RunRooted(const Task& task, Communicator* communicator);
   absl::Status RunLocalMoves(const Task& task);
   absl::Status RunTransfers(int32_t t, Messages* messages);
-  absl::Status RunUpdate(const Task& task);
+  absl::Status RunUpdate(int32_t t);
+  absl::Status BeginAverages();
+  absl::Status SwapOrAverage(const Task& task, int64_t count, const float* weights, float* updated,
+                             float* averages, const LowWeights& low);
+  // Of the update tasks of this device.
+  std::set<BufferId> GradientsOfUpdates() const;
 
   // Those of this device, which lie side by side.
   absl::Span<const BufferId> Mine(absl::Span<const BufferId> ids) const;
@@ -215,6 +261,14 @@ class Executor {
   std::map<RunKey, std::optional<int32_t>> runs_;
   bool records_ = false;
   UpdateRule rule_;
+  AverageOptions average_;
+  // By task and segment.
+  std::map<std::pair<int32_t, int32_t>, std::vector<UpdatePiece>> pieces_;
+  // What becomes of averages in updates that run now.
+  enum class Averaging { kFollows, kBegins, kSwaps };
+  Averaging averaging_ = Averaging::kFollows;
+  Backend::Memory gradient_sums_;  // null: there are none
+  int64_t gradient_sums_bytes_ = 0;
   const std::set<TensorRef>* decaying_ = nullptr;
   StepSettings step_;
   int64_t steps_ = 0;  // that ended since the parameters were loaded

@@ -128,15 +128,11 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                      "--backend=",
                      backend->name(), " is not"));
   }
-  if (options.needs_gradient_norm() && !CanSkipUpdates(schedule)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.clip_norm > 0 ? "--clip_norm" : "--gradient_norm",
-                     ": the plan updates weights before all gradients are known"));
-  }
   std::unique_ptr<Job> job(new Job(graph, std::move(schedule), options));
   if (operations.shares_host_memory() && options.execution.kind != ExecutionKind::kAdversarial) {
     job->held_phase_ = PhaseBeforeUpdates(job->schedule_);
   }
+  ISOMER_RETURN_IF_ERROR(job->CheckOptions(operations, backend->name()));
   ISOMER_RETURN_IF_ERROR(job->SetOptimizer());
   const int32_t num_devices = static_cast<int32_t>(job->all_devices_.size());
   if (operations.shares_host_memory() &&
@@ -174,6 +170,7 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
     job->executors_[d] = std::make_unique<Executor>(graph, job->schedule_, d, backend,
                                                     job->communicators_[d], options.execution);
     if (options.optimizer) job->executors_[d]->set_optimizer(*options.optimizer, &job->decaying_);
+    job->executors_[d]->set_average(options.average);
   }
   ISOMER_RETURN_IF_ERROR(
       job->OnAllDevices([&](int32_t device) { return job->executors_[device]->MakeKernels(); }));
@@ -200,7 +197,34 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
   return job;
 }
 
+absl::Status Job::CheckOptions(const DeviceOperations& operations,
+                               absl::string_view backend) const {
+  if (!schedule_.options.training) return absl::OkStatus();
+  const UpdateOptions& update = schedule_.options.update;
+  const bool is_elementwise = TraitsOf(update.optimizer).needs == UpdateNeeds::kElement;
+  const std::string optimizer = absl::StrCat("--optimizer=", OptimizerName(update.optimizer));
+  if (!operations.shares_host_memory() && (!is_elementwise || update.averages)) {
+    return absl::UnimplementedError(absl::StrCat("--backend=", backend, ": ",
+                                                 is_elementwise ? "averages of weights" : optimizer,
+                                                 " are for cores; there is no kernel"));
+  }
+  const bool waits = options_.needs_gradient_norm() || !is_elementwise;
+  if (!waits || CanSkipUpdates(schedule_)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(!is_elementwise          ? optimizer
+                   : options_.clip_norm > 0 ? "--clip_norm"
+                                            : "--gradient_norm",
+                   ": the plan updates weights before all gradients are known"));
+}
+
 absl::Status Job::SetOptimizer() {
+  const OptimizerKind optimizer = schedule_.options.update.optimizer;
+  if (schedule_.options.training && TraitsOf(optimizer).needs != UpdateNeeds::kElement) {
+    ISOMER_ASSIGN_OR_RETURN(
+        whole_updates_,
+        WholeUpdates::Make(graph_, schedule_, options_.matrices,
+                           options_.optimizer.value_or(TraitsOf(optimizer).settings)));
+  }
   if (options_.optimizer.has_value()) {
     ISOMER_RETURN_IF_ERROR(CheckSettings(*options_.optimizer));
     if (options_.optimizer->weight_decay > 0) {
@@ -425,7 +449,9 @@ absl::Status Job::RestoreState(const LeafValues& weights,
     int32_t of_parameter = -1;  // Parts of one stand together.
     for (const StatePart& part : parts) {
       const Buffer& buffer = schedule_.buffers[part.buffer];
-      if (buffer.device != device) continue;
+      // Averages that nobody has are those of the weights.
+      const bool is_there = part.slot <= static_cast<int32_t>(states.size());
+      if (buffer.device != device || !is_there) continue;
       const Schedule::HostTensor& parameter = schedule_.parameters[part.parameter];
       if (of_parameter != part.parameter) {
         ISOMER_ASSIGN_OR_RETURN(arrangement, ArrangementOf(parameter));
@@ -463,12 +489,9 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs,
     ISOMER_RETURN_IF_ERROR(SetInputs(inputs[step], step));
   }
   scale_of_step_ = loss_scale_.value();
-  Executor::StepSettings settings = {
-      .learning_rates = std::vector<double>(learning_rates.begin(), learning_rates.end()),
-      .loss_factor = scale_of_step_ / schedule_.options.seed};
+  const Executor::StepSettings settings = SettingsOf(learning_rates);
   const std::function<absl::Status()> before_update = std::exchange(before_update_, nullptr);
-  const bool inspects = options_.finds_loss_scale || options_.needs_gradient_norm();
-  if (!inspects) {
+  if (!LooksAtGradients()) {
     return OnAllTogether([&](Executor* executor) -> absl::Status {
       executor->set_step(settings);
       if (before_update == nullptr) return executor->Run(Phase::kForward, Phase::kUpdate);
@@ -481,21 +504,87 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs,
   ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
     executor->set_step(settings);
     ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
-    ISOMER_ASSIGN_OR_RETURN(const bool updates, InspectGradients(executor));
-    if (before_update != nullptr) ISOMER_RETURN_IF_ERROR(before_update());
-    if (!updates) return absl::OkStatus();
-    Executor::StepSettings clipped = settings;
-    if (options_.clip_norm > 0) {
-      clipped.gradient_factor = ClipFactor(options_.clip_norm, norms_[executor->device()]);
-    }
-    executor->set_step(clipped);
-    return executor->Run(Phase::kUpdate, Phase::kUpdate);
+    return UpdateOn(executor, settings, before_update);
   }));
+  NoteGradients();
+  return absl::OkStatus();
+}
+
+absl::Status Job::AddGradients(const HostValues& inputs) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  ISOMER_RETURN_IF_ERROR(SetInputs(inputs, 0));
+  const bool begins = gradients_added_ == 0;
+  const Executor::StepSettings settings = SettingsOf({});
+  ISOMER_RETURN_IF_ERROR(OnAllTogether(
+      [&](Executor* executor) -> absl::Status {
+        executor->set_step(settings);
+        ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
+        return executor->AddToGradientSums(begins);
+      },
+      /*goes_on=*/!begins));
+  ++gradients_added_;
+  return absl::OkStatus();
+}
+
+absl::Status Job::UpdateWithMean(double learning_rate) {
+  ISOMER_RETURN_IF_ERROR(status_);
+  const std::function<absl::Status()> before_update = std::exchange(before_update_, nullptr);
+  const auto summed = static_cast<double>(std::exchange(gradients_added_, 0));
+  scale_of_step_ = loss_scale_.value() * summed;
+  Executor::StepSettings settings = SettingsOf({learning_rate});
+  settings.gradient_factor = 1 / summed;
+  ISOMER_RETURN_IF_ERROR(OnAllTogether(
+      [&](Executor* executor) -> absl::Status {
+        ISOMER_RETURN_IF_ERROR(executor->TakeGradientSums());
+        executor->set_step(settings);
+        return UpdateOn(executor, settings, before_update);
+      },
+      /*goes_on=*/true));
+  NoteGradients();
+  return absl::OkStatus();
+}
+
+absl::Status Job::SwapAverages() {
+  if (const auto waits = std::exchange(before_update_, nullptr); waits != nullptr) {
+    ISOMER_RETURN_IF_ERROR(waits());
+  }
+  return OnAllDevices([&](int32_t device) { return executors_[device]->SwapAverages(); });
+}
+
+bool Job::LooksAtGradients() const {
+  return options_.finds_loss_scale || options_.needs_gradient_norm() || whole_updates_ != nullptr;
+}
+
+Executor::StepSettings Job::SettingsOf(absl::Span<const double> learning_rates) const {
+  return {.learning_rates = std::vector<double>(learning_rates.begin(), learning_rates.end()),
+          .loss_factor = loss_scale_.value() / schedule_.options.seed};
+}
+
+absl::Status Job::UpdateOn(Executor* executor, const Executor::StepSettings& settings,
+                           const std::function<absl::Status()>& before_update) {
+  const int32_t device = executor->device();
+  bool updates = true;
+  if (options_.finds_loss_scale || options_.needs_gradient_norm()) {
+    ISOMER_ASSIGN_OR_RETURN(updates, InspectGradients(executor));
+  }
+  if (before_update != nullptr) ISOMER_RETURN_IF_ERROR(before_update());
+  if (!updates) return absl::OkStatus();
+  if (options_.clip_norm > 0) {
+    Executor::StepSettings clipped = settings;
+    clipped.gradient_factor *= ClipFactor(options_.clip_norm, norms_[device]);
+    executor->set_step(clipped);
+  }
+  if (whole_updates_ != nullptr) {
+    ISOMER_RETURN_IF_ERROR(whole_updates_->Prepare(executor, controls_[device]));
+  }
+  return executor->Run(Phase::kUpdate, Phase::kUpdate);
+}
+
+void Job::NoteGradients() {
   const auto here = std::find_if(all_devices_.begin(), all_devices_.end(),
                                  [this](int32_t device) { return IsHere(device); });
   gradient_norm_ = norms_[*here];
   if (options_.finds_loss_scale) loss_scale_.StepWas(finite_[*here]);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Job::InspectGradients(Executor* executor) {
@@ -544,13 +633,15 @@ absl::Status Job::Evaluate(const HostValues& inputs) {
   return OnAllTogether([&](Executor* executor) { return executor->RunForward(step); });
 }
 
-absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* executor)>& work) {
+absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* executor)>& work,
+                                bool goes_on) {
   return OnAllDevices([&](int32_t device) -> absl::Status {
     ISOMER_RETURN_IF_ERROR(controls_[device]->Meet());
     const auto start = std::chrono::steady_clock::now();
     ISOMER_RETURN_IF_ERROR(work(executors_[device].get()));
-    device_us_[device] =
+    const double us =
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    device_us_[device] = us + (goes_on ? device_us_[device] : 0);
     return absl::OkStatus();
   });
 }

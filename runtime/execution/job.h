@@ -26,6 +26,8 @@
 #include "runtime/execution/loss_scale.h"
 #include "runtime/execution/queue_runner.h"
 #include "runtime/execution/state_parts.h"
+#include "runtime/execution/weight_average.h"
+#include "runtime/execution/whole_updates.h"
 #include "runtime/execution/worker.h"
 
 namespace isomer {
@@ -52,6 +54,10 @@ struct JobOptions {
   double clip_norm = 0;
   bool finds_gradient_norm = false;
   bool needs_gradient_norm() const { return clip_norm > 0 || finds_gradient_norm; }
+  // Names of the weights that Muon is for: matrices. It updates the others as Adam does.
+  std::set<std::string> matrices = {};
+  // Of the averages that the schedule keeps (UpdateOptions::averages).
+  AverageOptions average = {};
   // Null: all devices are threads of this process. Otherwise this process is the device of this
   // rank, and others like it are the rest; `communicator` is for devices whose memory is the host's
   // alone. Both outlive the job.
@@ -129,6 +135,15 @@ class Job {
   absl::Status TrainStep(const HostValues& inputs, double learning_rate) {
     return TrainSteps({&inputs, 1}, learning_rate);
   }
+  // One step in parts (gradient accumulation): AddGradients takes a batch forward and backward and
+  // adds its gradients to those before, in float32; UpdateWithMean updates with their mean, which
+  // is what is clipped, and is skipped if any was not finite. REQUIRES: CanSkipUpdates.
+  absl::Status AddGradients(const HostValues& inputs);
+  absl::Status UpdateWithMean(double learning_rate);
+  // Puts the averages in the place of the weights that Evaluate and Parameters() are of, and the
+  // weights in theirs; a second time they are what they were. REQUIRES: the schedule keeps
+  // averages.
+  absl::Status SwapAverages();
   // By what the loss is multiplied now, and how many steps were skipped, as gradients were not
   // finite.
   const DynamicLossScale& loss_scale() const { return loss_scale_; }
@@ -177,7 +192,19 @@ class Job {
   // Of devices whose memory is not the host's.
   absl::Status ConnectDevices(Backend* backend);
   // Starts the work on all devices at one time, and takes the time that it takes.
-  absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work);
+  // `goes_on`: the time is added to that of the work before.
+  absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work,
+                             bool goes_on = false);
+  // Whether something is done between the backward pass and the update.
+  bool LooksAtGradients() const;
+  // Of a step, on all devices.
+  Executor::StepSettings SettingsOf(absl::Span<const double> learning_rates) const;
+  // What is behind the backward pass, on `executor`'s device. `before_update`: null, or what is
+  // waited for.
+  absl::Status UpdateOn(Executor* executor, const Executor::StepSettings& settings,
+                        const std::function<absl::Status()>& before_update);
+  // What all devices found out about the gradients of the step.
+  void NoteGradients();
   // Runs `work` for every device of this process, in its thread; the first error, if any.
   absl::Status OnAllDevices(const std::function<absl::Status(int32_t device)>& work);
   absl::Status EndWith(const absl::Status& status);
@@ -186,6 +213,7 @@ class Job {
   // Behind the backward pass, on `executor`'s device: whether the update is to follow. Sets the
   // norm, where it is needed, in `norms_`.
   absl::StatusOr<bool> InspectGradients(Executor* executor);
+  absl::Status CheckOptions(const DeviceOperations& operations, absl::string_view backend) const;
   // Of all devices, of whose gradients each has the sums of squares of its own.
   absl::StatusOr<double> GradientNorm(Executor* executor);
   // Of a parameter, where its devices have it: in one step, or in all. Calls f(buffer, its data)
@@ -247,7 +275,9 @@ class Job {
   std::optional<Phase> held_phase_;              // before which a step can be held
   std::function<absl::Status()> before_update_;  // of the next step; null: nobody waits
   DynamicLossScale loss_scale_;
-  double scale_of_step_ = 1;  // by which the gradients are too large that there are now
+  double scale_of_step_ = 1;     // by which the gradients are too large that there are now
+  int64_t gradients_added_ = 0;  // batches whose gradients are summed and not yet updated with
+  std::unique_ptr<WholeUpdates> whole_updates_;  // of optimizers that need more than elements
   absl::Status status_;
 };
 

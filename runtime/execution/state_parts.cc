@@ -27,7 +27,7 @@ std::vector<StatePart> StatePartsOf(const Schedule& schedule, bool each_once) {
       }
     }
   }
-  const int states = NumStates(schedule.options.update.optimizer);
+  const int states = schedule.options.update.num_states();
   for (const Task& task : schedule.tasks) {
     if (task.kind != TaskKind::kUpdate || task.step > 0) continue;
     const size_t segments = task.segments;

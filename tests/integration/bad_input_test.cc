@@ -230,7 +230,7 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
             "--epsilon does not apply to --optimizer=lion"},
            {"isomer-run", {mlp, "--optimizer=adam", "--beta2=1"}, "--beta2=1: a number from 0"},
            {"isomer-run", run("--optimizer=adamw"),
-            "there are sgd, momentum, adam, lion and adagrad"},
+            "there are sgd, momentum, adam, lion, adagrad, lamb and muon"},
            {"isomer-run", run("--weight_decay=-1"), "--weight_decay=-1: a number from 0"},
            {"isomer-run", run("--no_decay=w"), "--no_decay needs a --weight_decay above 0"},
            {"isomer-run",

@@ -296,7 +296,7 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId pa
   if (gradient == kNoBuffer) {
     return Error(t, "does not update with the gradient of its parameter");
   }
-  const size_t states = NumStates(schedule_.options.update.optimizer);
+  const size_t states = schedule_.options.update.num_states();
   const size_t segment = SegmentOf(t, updated);
   const std::vector<BufferId> reads = ReadsOf(t, segment);
   const std::vector<BufferId> writes = OfSegment(task(t), task(t).writes, segment);

@@ -36,18 +36,23 @@ void MoveLoadsToFront(std::vector<Task>* tasks) {
 }  // namespace
 
 void SetUpdateWork(const Schedule& schedule, Task* task) {
-  const OptimizerKind optimizer = schedule.options.update.optimizer;
+  const UpdateOptions& update = schedule.options.update;
+  const bool looks_twice = TraitsOf(update.optimizer).needs != UpdateNeeds::kElement;
   task->flops = 0;
   task->bytes = 0;
   for (int32_t i = 0; i < task->segments; ++i) {
     const Buffer& part = schedule.buffers[task->writes[i]];
     const int64_t volume = part.box.Volume();
-    task->flops += UpdateFlops(optimizer) * static_cast<double>(volume);
+    task->flops += UpdateFlops(update.optimizer, part.box.shape);
+    const auto bytes_of = [&](BufferId id) {
+      return volume * BytesPerElement(schedule.buffers[id].dtype);
+    };
     for (const BufferList* list : {&task->reads, &task->writes}) {
       for (size_t at = i; at < list->size(); at += task->segments) {
-        task->bytes += volume * BytesPerElement(schedule.buffers[(*list)[at]].dtype);
+        task->bytes += bytes_of((*list)[at]) * (looks_twice && list == &task->reads ? 2 : 1);
       }
     }
+    if (update.clips) task->bytes += bytes_of(task->reads[task->segments + i]);
   }
 }
 
@@ -205,8 +210,9 @@ void UpdateLowering::Close(Bucket* bucket) {
   }
   if (bucket->devices.size() > 1) Synchronise(bucket);
   if (bucket->method == UpdateMethod::kShardedGradients) AccumulateParts(bucket);
+  const UpdateOptions& update = builder_.options().update;
   const bool immediate =
-      builder_.options().update.immediate && builder_.schedule().num_moments == 1;
+      update.immediate && !update.all_gradients_first() && builder_.schedule().num_moments == 1;
   if (immediate) {
     CloseImmediate(std::move(*bucket));
   } else if (!bucket->pieces.empty()) {
@@ -390,7 +396,7 @@ std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t mem
   }
   std::vector<BufferId> reads = trained, writes = updated;
   reads.insert(reads.end(), gradients.begin(), gradients.end());
-  for (int i = 0; i < NumStates(builder_.options().update.optimizer); ++i) {
+  for (int i = 0; i < builder_.options().update.num_states(); ++i) {
     for (BufferId id : updated) {
       writes.push_back(AddKept(BufferRole::kState, id));
       reads.push_back(writes.back());

@@ -62,6 +62,9 @@ class InDouble {
         g += o.weight_decay * w_;
         m_ = o.momentum * m_ + g;
         return w_ -= rate * (o.nesterov ? g + o.momentum * m_ : m_);
+      // Of a weight alone: LAMB's but for its factor, Muon's of what is no matrix.
+      case OptimizerKind::kLamb:
+      case OptimizerKind::kMuon:
       case OptimizerKind::kAdam: {
         m_ = o.beta1 * m_ + (1 - o.beta1) * g;
         v_ = o.beta2 * v_ + (1 - o.beta2) * g * g;
@@ -174,6 +177,7 @@ TEST(OptimizerSettings, AreCheckedByName) {
            {{.epsilon = 1e-50}, "--epsilon=1e-50: "},
            {{.weight_decay = -1}, "--weight_decay=-1: a number from 0 is expected"},
            {{.weight_decay = std::numeric_limits<double>::infinity()}, "--weight_decay=inf: "},
+           {{.adam_rate = -1}, "--adam_rate=-1: a number from 0 is expected"},
            {{.momentum = 0, .nesterov = true}, "--nesterov: needs a --momentum above 0"}}) {
     EXPECT_TRUE(absl::StartsWith(CheckSettings(settings).message(), why)) << why;
   }
@@ -331,6 +335,8 @@ TEST(Optimizers, TrainAModelAsInDouble) {
   const auto initial = InitialWeights(model, 3);
   ASSERT_TRUE(initial.ok());
   for (const Trial& trial : Trials()) {
+    // Others are tested by whole_updates_test.cc.
+    if (TraitsOf(trial.kind).needs != UpdateNeeds::kElement) continue;
     ScheduleOptions options = TrainingOptions(1);
     options.update.optimizer = trial.kind;
     auto schedule = LowerGraph(model.graph, SequentialViews(model.graph), options);
