@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "runtime/execution/job.h"
 #include "runtime/execution/leaf_values.h"
 #include "runtime/execution/make_backend.h"
+#include "runtime/execution/muon_weights.h"
 
 namespace isomer {
 namespace {
@@ -69,12 +71,21 @@ HostValues InputsFrom(const py::dict& arrays, const Graph& graph) {
   return inputs;
 }
 
+// How a session trains, beside what the plan says.
+struct TrainingOptions {
+  double weight_decay = 0, clip_norm = 0;
+  std::optional<std::string> no_decay;
+};
+
 // A job of a plan, its weights set. Calls from several threads wait for each other.
 class Session {
  public:
   Session(std::shared_ptr<PyPlan> of, const py::dict& weights, uint64_t seed,
-          const std::string& execution)
-      : plan_(std::move(of)), seed_(seed) {
+          const std::string& execution, double weight_decay,
+          const std::optional<std::string>& no_decay, double clip_norm)
+      : plan_(std::move(of)),
+        seed_(seed),
+        training_{.weight_decay = weight_decay, .clip_norm = clip_norm, .no_decay = no_decay} {
     given_ = ValuesFrom(weights, TypesOfLeaves(plan().model.graph, OpKind::kWeight), "weight");
     py::gil_scoped_release others_run;
     Start(execution);
@@ -154,6 +165,7 @@ class Session {
     JobOptions options{.pin = false};
     options.execution.kind = ValueOrThrow(ParseExecutionKind(execution));
     options.execution.seed = seed_;
+    if (plan().mode == "training") SetTraining(&options);
     backend_ = ValueOrThrow(MakeBackend("cpu"));
     LoweredPlan lowered = ValueOrThrow(LowerPlan(plan(), plan().mode == "training"));
     mapped_ = std::move(lowered.mapped);
@@ -166,6 +178,16 @@ class Session {
     HostValues weights = ValueOrThrow(InitialWeights(plan().model, seed_));
     for (const auto& [name, value] : given_) weights[name] = value;
     ThrowIfError(job_->SetParameters(weights));
+  }
+
+  void SetTraining(JobOptions* options) const {
+    const OptimizerTraits& traits = TraitsOf(plan().update.optimizer);
+    options->optimizer = traits.settings;
+    options->optimizer->weight_decay = training_.weight_decay;
+    options->no_decay = training_.no_decay;
+    options->clip_norm = training_.clip_norm;
+    if (traits.needs != UpdateNeeds::kMatrix) return;
+    options->matrices = ValueOrThrow(MuonWeights(plan().model.graph, std::nullopt));
   }
 
   static py::dict TensorsToPython(std::map<std::string, std::unique_ptr<HostTensor>> tensors) {
@@ -189,6 +211,7 @@ class Session {
 
   std::shared_ptr<PyPlan> plan_;
   uint64_t seed_;
+  TrainingOptions training_;
   HostValues given_;  // weights in place of the model's
   std::mutex mutex_;  // guards what follows
   std::unique_ptr<Backend> backend_;
@@ -246,8 +269,10 @@ void BindSessions(py::module_* module) {
       .def_buffer([](HostTensor& tensor) { return tensor.Buffer(); });
 
   py::class_<Session>(*module, "Session")
-      .def(py::init<std::shared_ptr<PyPlan>, const py::dict&, uint64_t, const std::string&>(),
-           py::arg("plan"), py::arg("weights"), py::arg("seed"), py::arg("execution"))
+      .def(py::init<std::shared_ptr<PyPlan>, const py::dict&, uint64_t, const std::string&, double,
+                    const std::optional<std::string>&, double>(),
+           py::arg("plan"), py::arg("weights"), py::arg("seed"), py::arg("execution"),
+           py::arg("weight_decay"), py::arg("no_decay"), py::arg("clip_norm"))
       .def("train", &Session::Train, py::arg("steps"), py::arg("learning_rate"))
       .def("evaluate", &Session::Evaluate, py::arg("inputs"))
       .def("outputs", &Session::Outputs, py::arg("step"))

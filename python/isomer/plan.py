@@ -351,19 +351,25 @@ class Plan(HasTensors):
             seconds=found["seconds"])
 
     def session(self, *, weights: Optional[Mapping[str, "npt.ArrayLike"]] = None, seed: int = 1,
-                execution: Literal["inline", "threaded", "adversarial"] = "inline") -> Session:
+                execution: Literal["inline", "threaded", "adversarial"] = "inline",
+                weight_decay: float = 0.0, no_decay: Optional[str] = None,
+                clip_norm: float = 0.0) -> Session:
         """Starts it on virtual devices, a thread each, for several steps.
 
         Args:
             weights: in place of the model's, by name, float arrays of their shapes.
             seed: of weights that neither has, which are drawn.
             execution: how a device runs its queues (docs/running.md).
+            weight_decay: of weights of two and more dims, or of those whose names the regular
+                expression no_decay does not match; "" matches none (docs/training.md).
+            clip_norm: gradients whose global norm is larger are scaled down to it; 0: none are.
 
         Raises:
             InputError: a weight is not known or has another shape; more than 256 devices.
             DoesNotFit: this computer has too little memory.
         """
-        return Session(self._handle, weights, seed, execution, self._export)
+        return Session(self._handle, weights, seed, execution, self._export,
+                       weight_decay=weight_decay, no_decay=no_decay, clip_norm=clip_norm)
 
     def run(self, inputs: Mapping[str, "npt.ArrayLike"], *,
             weights: Optional[Mapping[str, "npt.ArrayLike"]] = None,

@@ -142,14 +142,25 @@ class Session:
     """
 
     def __init__(self, handle: "_isomer.Plan", weights: Optional["ArrayLikes"], seed: int,
-                 execution: str, export: Optional["Export"]) -> None:
+                 execution: str, export: Optional["Export"], *, weight_decay: float = 0.0,
+                 no_decay: Optional[str] = None, clip_norm: float = 0.0) -> None:
         given = {} if weights is None else _arrays(weights, "weight")
         number = _seed(seed)
         if not isinstance(execution, str):
             raise InputError(f"execution={execution!r}: a str is expected")
+        decay, clip = _not_negative("weight_decay", weight_decay), _not_negative("clip_norm",
+                                                                                 clip_norm)
+        if no_decay is not None and not isinstance(no_decay, str):
+            raise InputError(f"no_decay={no_decay!r}: a str is expected, or None")
+        if handle.mode != "training" and (decay > 0 or clip > 0 or no_decay is not None):
+            raise InputError("weight_decay, no_decay and clip_norm are of training, and this plan "
+                             "is for inference")
+        if no_decay is not None and decay == 0:
+            raise InputError("no_decay needs a weight_decay above 0")
         self._mode = handle.mode
         self._export = export
-        self._handle = run(lambda: _isomer.Session(handle, given, number, execution))
+        self._handle = run(
+            lambda: _isomer.Session(handle, given, number, execution, decay, no_decay, clip))
 
     @property
     def steps_between_flushes(self) -> int:
@@ -211,14 +222,18 @@ class Session:
         return _to_numpy(run(lambda: self._handle.outputs(step)))
 
 
-def _learning_rate(rate: float) -> float:
+def _not_negative(what: str, value: float) -> float:
     try:
-        number = float(rate)
+        number = float(value)
     except (TypeError, ValueError):
         number = -1
     if not 0 <= number < float("inf"):
-        raise InputError(f"learning_rate={rate!r}: a number of 0 or more is expected")
+        raise InputError(f"{what}={value!r}: a number of 0 or more is expected")
     return number
+
+
+def _learning_rate(rate: float) -> float:
+    return _not_negative("learning_rate", rate)
 
 
 def _check_of(found: Mapping[str, Any], reference: str) -> Check:

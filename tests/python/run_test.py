@@ -148,6 +148,22 @@ class RunTest(Case):
         for name, gradient in self.result.gradients.items():
             np.testing.assert_allclose(after[name], before[name] - 0.5 * gradient, atol=1e-6)
 
+    def test_decay_and_clipping(self):
+        session = self.plan.session(weight_decay=0.1, no_decay="norm", clip_norm=0.01)
+        before = session.parameters()
+        session.step(self.inputs, 0.5)
+        after = session.parameters()
+        norm = np.sqrt(sum(float(np.square(gradient.astype("f8")).sum())
+                           for gradient in self.result.gradients.values()))
+        for name, gradient in self.result.gradients.items():
+            decay = 0 if "norm" in name else 0.1
+            expected = before[name] - 0.5 * (0.01 / (norm + 1e-6) * gradient + decay * before[name])
+            np.testing.assert_allclose(after[name], expected, atol=1e-6)
+        for settings in ({"weight_decay": -1}, {"clip_norm": "x"}, {"no_decay": "norm"},
+                         {"weight_decay": 1, "no_decay": 3}, {"weight_decay": 1, "no_decay": "("}):
+            with self.refuses(list(settings)[-1]):
+                self.plan.session(**settings)
+
     def test_steps_that_are_refused(self):
         session = self.plan.session()
         for rate in (float("nan"), -1, "x", None, float("inf")):
