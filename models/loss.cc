@@ -157,10 +157,7 @@ std::string LossText(const Model& model) {
                       "'");
 }
 
-namespace {
-
-// Inputs that nothing uses any longer: what the loss compared with.
-absl::Status DropInputsOnceUsed(const std::set<std::string>& used, Model* model) {
+absl::Status DropUnusedInputs(const std::set<std::string>& names, Model* model) {
   const auto users = model->graph.Users();
   std::set<int> outputs;
   for (const Graph::NamedOutput& output : model->graph.outputs()) {
@@ -172,7 +169,7 @@ absl::Status DropInputsOnceUsed(const std::set<std::string>& used, Model* model)
     const Node& node = model->graph.node(id);
     const OpKind kind = node.op.kind();
     const bool is_dropped = kind == OpKind::kInput && users[id].empty() && outputs.count(id) == 0 &&
-                            used.count(node.name) > 0;
+                            names.count(node.name) > 0;
     if (is_dropped) continue;
     if (IsLeaf(kind)) {
       ids[id] = kept.AddLeaf(kind, node.name, node.outputs[0]).node;
@@ -189,8 +186,6 @@ absl::Status DropInputsOnceUsed(const std::set<std::string>& used, Model* model)
   return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::Status KeepLossAlone(Model* model) {
   return KeepOutputs([model](const std::string& name) { return name == model->loss; }, model);
 }
@@ -203,7 +198,7 @@ absl::Status DropLoss(Model* model) {
   }
   ISOMER_RETURN_IF_ERROR(
       KeepOutputs([model](const std::string& name) { return name != model->loss; }, model));
-  ISOMER_RETURN_IF_ERROR(DropInputsOnceUsed(used, model));
+  ISOMER_RETURN_IF_ERROR(DropUnusedInputs(used, model));
   if (model->graph.outputs().empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(model->name, ": it has no output but the loss '", model->loss, "'"));

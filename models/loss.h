@@ -1,6 +1,7 @@
 #ifndef ISOMER_MODELS_LOSS_H_
 #define ISOMER_MODELS_LOSS_H_
 
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,6 +36,9 @@ std::string KindOfLoss(const Model& trained);
 // Drops all outputs but the loss, so that a step of training does not gather what nobody reads: the
 // logits of a large batch fit on no device. REQUIRES: the model has a loss.
 absl::Status KeepLossAlone(Model* model);
+
+// Drops inputs of these names that nothing uses.
+absl::Status DropUnusedInputs(const std::set<std::string>& names, Model* model);
 
 // Drops the loss, with what is there for it alone: the model that inference runs. Errors: it gives
 // back nothing else.

@@ -8,6 +8,7 @@
 #include "models/full_precision.h"
 #include "models/loss.h"
 #include "models/unfused_attention.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {

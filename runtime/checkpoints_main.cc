@@ -115,6 +115,7 @@ absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const s
                            " has averages, which end here: --average_decay goes on with them"));
   }
   ISOMER_RETURN_IF_ERROR(checkpoint->Restore(initial, &job_));
+  if (manifest.has_stopping()) stopping_ = manifest.stopping();
   first_step_ = begun_ = manifest.step();
   if (speaks_) {
     absl::PrintF("resumed from %s, of step %d\n", checkpoint->path(), first_step_);
@@ -140,8 +141,9 @@ absl::StatusOr<const char*> Checkpoints::AfterStep(int64_t done, int64_t steps) 
   if (!problem.empty()) return absl::UnavailableError(problem);
   const int64_t at_once = job_.num_steps();
   const bool is_time = every_ > 0 && done / every_ != (done - at_once) / every_;
-  if (is_time || stop != nullptr || done >= steps) {
-    ISOMER_RETURN_IF_ERROR(writer_->Begin(done, seed_, data_));
+  const bool is_best = stopping_.has_value() && stopping_->best_step() == done;
+  if (is_time || is_best || stop != nullptr || done >= steps) {
+    ISOMER_RETURN_IF_ERROR(writer_->Begin(done, seed_, data_, stopping_));
     begun_ = done;
   }
   return stop;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "pcg/ir/plan.h"
 #include "pcg/support/json.h"
+#include "runtime/checkpoint/checkpoint.pb.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/execution/job.h"
 #include "runtime/execution/leaf_values.h"
@@ -37,10 +38,16 @@ class Checkpoints {
   absl::Status Load(const LeafValues& initial, uint64_t seed, const std::string& data);
   // Steps that it has.
   int64_t first_step() const { return first_step_; }
+  // What its tests had found; nothing: it had none.
+  const std::optional<CheckpointManifest::Stopping>& stopping() const { return stopping_; }
+  // Of the tests so far: part of what is written from now on; the checkpoint of the best stays.
+  void set_stopping(const CheckpointManifest::Stopping& stopping) { stopping_ = stopping; }
 
-  // Between two steps, `done` of `steps`: writes one if it is time, and says which signal asked to
-  // stop, on all processes alike; null: go on.
+  // Between two steps, `done` of `steps`: writes one if it is time, or the best test's step, and
+  // says which signal asked to stop, on all processes alike; null: go on.
   absl::StatusOr<const char*> AfterStep(int64_t done, int64_t steps);
+  // How long training stood still for them, in total.
+  double stall_us() const { return writer_->total_us(); }
   // Until all is written.
   absl::Status End(Json* summary);
   // An error of a run with --checkpoint_dir, and how to go on.
@@ -66,6 +73,7 @@ class Checkpoints {
   uint64_t seed_ = 0;
   std::string data_;
   int64_t begun_ = -1;  // of the newest
+  std::optional<CheckpointManifest::Stopping> stopping_;
   const std::unique_ptr<CheckpointWriter> writer_;
 };
 

@@ -1,7 +1,4 @@
 // isomer-run: runs a plan, or a model as it is, on virtual devices; trains, checks, traces.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,12 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "models/evaluation_form.h"
 #include "models/load.h"
 #include "models/load_plan.h"
 #include "models/zoo/zoo.h"
@@ -48,15 +47,21 @@
 #include "runtime/data/feeder.h"
 #include "runtime/device/last_resort.h"
 #include "runtime/device/statistics.h"
+#include "runtime/evaluation_main.h"
 #include "runtime/execution/host_memory.h"
 #include "runtime/execution/job.h"
 #include "runtime/execution/learning_rate.h"
 #include "runtime/execution/make_backend.h"
+#include "runtime/fetch_main.h"
 #include "runtime/launch_main.h"
+#include "runtime/logging/process_memory.h"
+#include "runtime/logs_main.h"
 #include "runtime/steps_main.h"
 #include "runtime/test_data_main.h"
 #include "runtime/training_main.h"
 #include "runtime/weights_main.h"
+
+ABSL_DECLARE_FLAG(std::string, log_csv);
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
@@ -97,7 +102,6 @@ ABSL_FLAG(
     "left out where model.onnx lies there or beside it");
 ABSL_FLAG(int64_t, steps, 0, "steps to run; 0: 10, or what --epochs says");
 ABSL_FLAG(int64_t, epochs, 0, "passes over the training rows of --data");
-ABSL_FLAG(int64_t, log_every, 0, "steps from one line about the training to the next; 0: none");
 ABSL_FLAG(std::string, loss_scale, "auto",
           "of training in float16: auto, as large as gradients stay finite (steps in which they do "
           "not are skipped); or N, always");
@@ -253,9 +257,7 @@ absl::Status CheckFlags(const Communicator* processes, Plan* plan) {
   if (processes != nullptr) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"check_executions"}, "is for --communicator=threads"));
   }
-  if (absl::GetFlag(FLAGS_log_every) < 0) {
-    return absl::InvalidArgumentError("--log_every must not be negative");
-  }
+  ISOMER_RETURN_IF_ERROR(TrainingLogs::CheckFlags());
   if (absl::GetFlag(FLAGS_trace_steps) < 1) {
     return absl::InvalidArgumentError("--trace_steps must be positive");
   }
@@ -295,6 +297,7 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, std::vector<NamedFile> rea
   for (const std::string& file : feeder.files()) read.push_back({"--data", file});
   for (const auto& [flag, path] : {std::pair("--out", absl::GetFlag(FLAGS_out)),
                                    std::pair("--trace", absl::GetFlag(FLAGS_trace)),
+                                   std::pair("--log_csv", absl::GetFlag(FLAGS_log_csv)),
                                    std::pair("--json", absl::GetFlag(FLAGS_json))}) {
     if (!path.empty()) written.push_back({flag, path});
   }
@@ -363,30 +366,29 @@ absl::StatusOr<int> ListKernels(const std::string& spec) {
 }
 
 StepOptions StepOptionsFromFlags(const LearningRate& rate, bool speaks) {
-  return {
-      .steps = absl::GetFlag(FLAGS_steps),
-      .epochs = absl::GetFlag(FLAGS_epochs),
-      .learning_rate = rate,
-      // A fifth of all rows may be more than some steps are worth: who names what tests gets it.
-      .tests_at_end = WasGiven("test_split") || WasGiven("eval_data"),
-      .check = absl::GetFlag(FLAGS_check),
-      .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
-      .log_every = absl::GetFlag(FLAGS_log_every),
-      .speaks = speaks};
+  return {.steps = absl::GetFlag(FLAGS_steps),
+          .epochs = absl::GetFlag(FLAGS_epochs),
+          .learning_rate = rate,
+          .check = absl::GetFlag(FLAGS_check),
+          .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
+          .speaks = speaks};
 }
 
-// How much of the process lies in memory now.
-int64_t ResidentBytes() {
-  long long total = 0, resident = 0;  // NOLINT: what sscanf takes
-  const std::string pages = ReadFile("/proc/self/statm").value_or("");
-  if (std::sscanf(pages.c_str(), "%lld %lld", &total, &resident) != 2) return 0;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
-int64_t MostResidentBytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
+absl::StatusOr<int> FetchFrom(const std::string& spec, Backend* backend,
+                              ProcessCommunicator* processes) {
+  ISOMER_RETURN_IF_ERROR(CheckFlagsOfFetch());
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
+  if (is_plan) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"mode", "precision", "batch_size", "dim"},
+                                       "is of a model; " + spec + " is a plan, which has its own"));
+  }
+  PlanOptions options = OptionsOfModel();
+  // A model runs as its file says, unless it is to be trained.
+  if (!WasGiven("mode")) options.mode = "inference";
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, options));
+  ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
+  ISOMER_RETURN_IF_ERROR(RunFetch(std::move(plan), is_plan, execution, backend, processes));
+  return kExitDone;
 }
 
 absl::StatusOr<std::chrono::milliseconds> StallTimeoutFromFlags() {
@@ -439,10 +441,13 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   if (writes) ISOMER_RETURN_IF_ERROR(DoInTime(stall_timeout, processes, TryOutputs));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
+  if (Fetches()) return FetchFrom(spec, backend.get(), processes);
   ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
   if (plan.mode == "inference") {
-    ISOMER_RETURN_IF_ERROR(RefuseTrainingFlags("is for training; the plan is for inference"));
+    const char* const why = "is for training; the plan is for inference";
+    ISOMER_RETURN_IF_ERROR(RefuseTrainingFlags(why));
+    ISOMER_RETURN_IF_ERROR(RefuseEvaluationFlags(why));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
   ISOMER_RETURN_IF_ERROR(Checkpoints::CheckFlags(plan.mode));
@@ -462,6 +467,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   ISOMER_ASSIGN_OR_RETURN(const Feeder feeder, MakeFeeder(plan.model.graph, std::move(read)));
   ISOMER_RETURN_IF_ERROR(CheckAllReadTheSame(feeder, processes));
   ISOMER_ASSIGN_OR_RETURN(const BatchGroups groups, BatchGroups::Of(feeder, accumulate));
+  ISOMER_ASSIGN_OR_RETURN(Tests tests, Tests::FromFlags(plan, feeder, groups));
   const int64_t seeds = absl::GetFlag(FLAGS_check_executions);
   ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
                           LowerPlan(plan, absl::GetFlag(FLAGS_check) || seeds > 0));
@@ -469,6 +475,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   // One device goes where there is room: side by side, such runs would all keep to the first core.
   JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
                         .execution = execution,
+                        .statistics = plan.model.statistics,
                         .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
@@ -524,6 +531,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   }
   if (writes) {
     for (const std::string& line : feeder.ToLines()) PrintNote(line);
+    if (const std::string note = tests.Note(graph, plan.model); !note.empty()) PrintNote(note);
   }
   const int64_t resident_before = ResidentBytes();
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
@@ -546,17 +554,27 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     end->code = kExitStopped;
   }
   steps.tests_averages = UsesAverage();
-  StepRunner runner(plan, steps, feeder, groups, backend.get(), job.get(), checkpoints.get());
+  const bool goes_on = steps.first_step > 0;
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TrainingLogs> logs,
+      TrainingLogs::FromFlags(plan, feeder, accumulate, tests.metrics(), writes,
+                              goes_on ? std::optional<int64_t>(steps.first_step) : std::nullopt));
+  const auto save = [&]() -> absl::Status {
+    const bool swaps = UsesAverage() && !absl::GetFlag(FLAGS_out).empty();
+    if (swaps) ISOMER_RETURN_IF_ERROR(job->SwapAverages());
+    ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, stall_timeout, job.get()));
+    return swaps ? job->SwapAverages() : absl::OkStatus();
+  };
+  StepRunner runner(plan, steps, feeder, groups, backend.get(), job.get(), checkpoints.get(),
+                    &tests, logs.get(), save);
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
   SummariseData(feeder, &summary);
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
   }
-  if (UsesAverage() && !absl::GetFlag(FLAGS_out).empty()) {
-    ISOMER_RETURN_IF_ERROR(job->SwapAverages());
-  }
-  ISOMER_RETURN_IF_ERROR(SaveTrainedModel(plan.model, initial, writes, stall_timeout, job.get()));
+  // Else the best weights were saved when they were found.
+  if (!tests.StopsEarly() || tests.stopping().best_step < 0) ISOMER_RETURN_IF_ERROR(save());
   if (writes && !runner.trace().empty()) {
     ISOMER_RETURN_IF_ERROR(WriteInTime(
         stall_timeout, static_cast<int64_t>(runner.trace().size()), processes,
@@ -667,7 +685,7 @@ int main(int argc, char** argv) {
                 "isomer-run PLAN --communicator=tcp",
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
                   "--epochs=20 --learning_rate=0.1",
-       .outputs = {"out", "trace"},
+       .outputs = {"out", "trace", "log_csv"},
        .one_process_writes = true,
        .version = isomer::BuiltVersions(),
        .more_examples = {"mpirun -n 4 isomer-run bert.plan --communicator=mpi --check\n"

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "pcg/support/messages.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/check_main.h"
@@ -73,7 +74,6 @@ absl::Status StepRunner::NoteTimes(int64_t count, double host_us) {
     host_us_.Add(host_us / static_cast<double>(count));
     step_us_.Add(step_us);
   }
-  last_step_us_ = step_us;
   return absl::OkStatus();
 }
 
@@ -99,43 +99,56 @@ void StepRunner::TellGradientNorm(int64_t step) {
   std::fflush(stdout);
 }
 
-absl::Status StepRunner::EndEpochs(int64_t from, int64_t to, Json* summary) {
+bool StepRunner::EndEpochs(int64_t from, int64_t to, absl::string_view test) {
+  if (!feeder_.has_rows() || plan_.model.loss.empty()) return false;
   const int64_t batches = groups_.steps_per_epoch();
   for (int64_t epoch = from / batches + 1; epoch <= to / batches; ++epoch) {
+    double mean = 0;
+    // Of the steps that this run took.
+    const int64_t begin = std::max((epoch - 1) * batches, options_.first_step);
+    const int64_t end = epoch * batches;
+    for (int64_t step = begin; step < end; ++step) mean += losses_[step - options_.first_step];
     EraseProgressLine();
-    ISOMER_RETURN_IF_ERROR(EndEpoch(epoch, summary));
+    absl::PrintF("epoch %d: mean loss %.4f%s%s\n", epoch, mean / static_cast<double>(end - begin),
+                 test.empty() ? "" : ", ", test);
+    std::fflush(stdout);
   }
-  return absl::OkStatus();
+  return from / batches < to / batches;
 }
 
-absl::Status StepRunner::EndEpoch(int64_t epoch, Json* summary) {
-  const int64_t batches = groups_.steps_per_epoch();
-  double mean = 0;
-  // Of the steps that this run took.
-  const int64_t begin = std::max((epoch - 1) * batches, options_.first_step);
-  const int64_t end = epoch * batches;
-  for (int64_t step = begin; step < end; ++step) mean += losses_[step - options_.first_step];
-  ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
-  absl::PrintF("epoch %d: mean loss %.4f%s\n", epoch, mean / static_cast<double>(end - begin),
-               test);
-  std::fflush(stdout);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> StepRunner::TestText(Json* summary) {
-  if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
-  ISOMER_ASSIGN_OR_RETURN(const TestResult test, feeder_.Test(plan_.model.loss, &job_));
-  if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
+absl::StatusOr<std::optional<Evaluation>> StepRunner::TestAfter(int64_t from, int64_t to,
+                                                                int64_t steps) {
+  std::optional<Evaluation> test;
   std::string text;
-  if (test.loss.has_value()) {
-    absl::StrAppendFormat(&text, ", test loss %.4f", *test.loss);
-    (*summary)["metrics"]["test_loss"] = *test.loss;
+  test_us_ = 0;
+  if (tests_.IsDue(from, to, steps)) {
+    const auto start = std::chrono::steady_clock::now();
+    bool is_best = false;
+    if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
+    ISOMER_ASSIGN_OR_RETURN(test, tests_.Run(to, &job_, &is_best));
+    if (options_.tests_averages) ISOMER_RETURN_IF_ERROR(job_.SwapAverages());
+    text = tests_.Text(*test);
+    if (tests_.StopsEarly() && is_best && keep_best_ != nullptr) {
+      ISOMER_RETURN_IF_ERROR(keep_best_());
+    }
+    if (tests_.StopsEarly() && checkpoints_ != nullptr) {
+      CheckpointManifest::Stopping stopping;
+      stopping.set_monitor(tests_.monitor());
+      stopping.set_best(tests_.stopping().best);
+      stopping.set_best_step(tests_.stopping().best_step);
+      stopping.set_without_better(tests_.stopping().without_better);
+      checkpoints_->set_stopping(stopping);
+    }
+    test_us_ =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
   }
-  if (test.accuracy.has_value()) {
-    absl::StrAppendFormat(&text, ", test accuracy %.2f %%", 100 * *test.accuracy);
-    (*summary)["metrics"]["test_accuracy"] = *test.accuracy;
+  const bool in_line = EndEpochs(from, to, tests_.CountsSteps() ? "" : text);
+  if (!text.empty() && (!in_line || tests_.CountsSteps())) {
+    EraseProgressLine();
+    absl::PrintF("after step %d: %s\n", to, text);
+    std::fflush(stdout);
   }
-  return text;
+  return test;
 }
 
 // All that are between two flushes are taken: of epochs, and if nothing is said, maybe some more.
@@ -152,18 +165,34 @@ absl::StatusOr<int64_t> StepRunner::NumSteps() const {
   return (steps + at_once - 1) / at_once * at_once;
 }
 
+bool StepRunner::HasStopped() {
+  if (!tests_.StopsEarly() || checkpoints_ == nullptr || !checkpoints_->stopping().has_value()) {
+    return false;
+  }
+  const CheckpointManifest::Stopping& before = *checkpoints_->stopping();
+  if (before.monitor() != tests_.monitor()) {
+    if (options_.speaks) {
+      PrintNote(absl::StrCat("--monitor=", tests_.monitor(), ": the checkpoint's tests went by ",
+                             before.monitor(), "; which is the best begins anew"));
+    }
+    return false;
+  }
+  tests_.SetStopping({before.best(), before.best_step(), before.without_better()});
+  return tests_.ShouldStop();
+}
+
 absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
-  const bool epochs = feeder_.has_rows() && !plan_.model.loss.empty();
   const int64_t at_once = job_.num_steps();
   ISOMER_ASSIGN_OR_RETURN(const int64_t steps, NumSteps());
   const int64_t first = options_.first_step;
   ISOMER_RETURN_IF_ERROR(options_.learning_rate.SetSteps(steps));
   if (steps > first) losses_.reserve(static_cast<size_t>(steps - first));
   const int64_t traced = (options_.trace_steps + at_once - 1) / at_once * at_once;
+  bool is_over = HasStopped();
   // Where nothing is to be told, stdout leads nowhere.
   std::optional<Progress> progress(std::in_place, "run", steps - std::min(first, steps),
                                    options_.speaks ? stderr : stdout);
-  for (int64_t step = first; step < steps && stopped_by_ == nullptr; step += at_once) {
+  for (int64_t step = first; step < steps && !is_over; step += at_once) {
     std::vector<HostValues> inputs;
     for (int64_t i = 0; i < at_once && groups_.size() == 1; ++i) {
       ISOMER_ASSIGN_OR_RETURN(HostValues batch, feeder_.Batch(step + i));
@@ -176,39 +205,50 @@ absl::Status StepRunner::Run(const HostValues& weights, Json* summary) {
     if (options_.trace_steps > 0 && done == steps) {
       ISOMER_ASSIGN_OR_RETURN(trace_, job_.ChromeTrace());
     }
-    Log(done);
     if (step == first && options_.check) {
       EraseProgressLine();
       ISOMER_ASSIGN_OR_RETURN(
           agrees_, CheckAndPrintFirstStep(plan_, weights, inputs[0], backend_, &job_, summary));
     }
-    if (epochs) ISOMER_RETURN_IF_ERROR(EndEpochs(step, done, summary));
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<Evaluation> test, TestAfter(step, done, steps));
+    ISOMER_RETURN_IF_ERROR(Log(done, test));
+    is_over = tests_.StopsEarly() && tests_.ShouldStop() && done < steps;
+    if (is_over) {
+      EraseProgressLine();
+      absl::PrintF("stopped early after step %d: %s\n", done, tests_.BestText());
+    }
     if (checkpoints_ != nullptr) {
-      ISOMER_ASSIGN_OR_RETURN(stopped_by_, checkpoints_->AfterStep(done, steps));
+      ISOMER_ASSIGN_OR_RETURN(stopped_by_, checkpoints_->AfterStep(done, is_over ? done : steps));
+      is_over = is_over || stopped_by_ != nullptr;
     }
   }
   progress.reset();
   if (checkpoints_ != nullptr) ISOMER_RETURN_IF_ERROR(checkpoints_->End(summary));
+  tests_.Summarise(summary);
   if (step_us_.count() == 0) {
-    absl::PrintF("nothing is left to do: the checkpoint is of step %d of %d\n", first, steps);
+    if (is_over) {
+      absl::PrintF("nothing is left to do: it stopped early before step %d, %s\n", first,
+                   tests_.BestText());
+    } else {
+      absl::PrintF("nothing is left to do: the checkpoint is of step %d of %d\n", first, steps);
+    }
     return absl::OkStatus();
-  }
-  // Of an epoch that has not come to its end.
-  if (epochs && options_.tests_at_end && stopped_by_ == nullptr &&
-      steps % groups_.steps_per_epoch() != 0) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string test, TestText(summary));
-    if (!test.empty()) absl::PrintF("after step %d%s\n", steps, test.substr(1));
   }
   return Summarise(summary);
 }
 
-void StepRunner::Log(int64_t done) {
-  if (options_.log_every == 0 || done % options_.log_every >= job_.num_steps()) return;
-  EraseProgressLine();
-  absl::PrintF("step %d:", done);
-  if (!losses_.empty()) absl::PrintF(" loss %.6g,", losses_.back());
-  absl::PrintF(" %.0f us a step\n", last_step_us_);
-  std::fflush(stdout);
+absl::Status StepRunner::Log(int64_t done, const std::optional<Evaluation>& test) {
+  TrainingLogs::Step step = {.done = done, .at_once = job_.num_steps(), .test_us = test_us_};
+  if (!losses_.empty()) step.loss = losses_.back();
+  if (plan_.mode == "training") step.learning_rate = options_.learning_rate.At(done - 1);
+  if (job_.options().needs_gradient_norm()) step.gradient_norm = job_.gradient_norm();
+  if (checkpoints_ != nullptr) step.checkpoint_wait_us = checkpoints_->stall_us();
+  if (!backend_->operations().shares_host_memory()) {
+    const std::vector<int64_t>& arenas = job_.memory().arena_bytes;
+    step.device_bytes = static_cast<double>(*std::max_element(arenas.begin(), arenas.end()));
+  }
+  if (test.has_value()) step.test = &*test;
+  return logs_.AfterStep(step);
 }
 
 // The first steps load code and touch memory for the first time.

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "models/evaluation_form.h"
 #include "models/load.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
@@ -223,8 +224,9 @@ bool IsOnnxName(const std::string& path) { return absl::EndsWith(path, ".onnx");
 bool IsSafetensorsName(const std::string& path) { return absl::EndsWith(path, ".safetensors"); }
 bool IsNpzName(const std::string& path) { return absl::EndsWith(path, ".npz"); }
 
-// For inference: the loss and what it is compared with are left out.
+// For inference: the loss and what it is compared with are left out, and nothing is dropped.
 absl::StatusOr<std::string> OnnxFileOfTrained(Model model) {
+  ISOMER_RETURN_IF_ERROR(ToEvaluationForm(&model));
   if (!model.loss.empty()) ISOMER_RETURN_IF_ERROR(DropLoss(&model));
   return OnnxFileOf(model, model.graph);
 }
@@ -303,6 +305,7 @@ absl::Status CheckOut(const Model& model) {
     without_values.name = model.name;
     without_values.graph = model.graph;
     without_values.loss = model.loss;
+    without_values.statistics = model.statistics;
     status = OnnxFileOfTrained(std::move(without_values)).status();
   }
   if (status.ok()) return status;
@@ -316,9 +319,11 @@ absl::Status SaveTrainedModel(const Model& model, const LeafValues& initial, boo
   if (path.empty()) return absl::OkStatus();
   constexpr int32_t kWriter = 0;
   ISOMER_ASSIGN_OR_RETURN(auto parameters, job->ParametersOn(kWriter));
+  ISOMER_ASSIGN_OR_RETURN(auto statistics, job->Statistics());
   if (!writes) return absl::OkStatus();
   Model trained = model;
   for (auto& [name, values] : parameters) trained.weights[name] = std::move(values);
+  for (auto& [name, values] : statistics) trained.weights[name] = std::move(values);
   // What was not trained is what it was.
   for (int id = 0; id < model.graph.num_nodes(); ++id) {
     const Node& node = model.graph.node(id);

@@ -85,6 +85,8 @@ runtime/checking: cpu device execution
 runtime/checkpoint: device execution
 runtime/weight_files: checkpoint data device execution
 runtime/launch:
+runtime/evaluation: data execution
+runtime/logging: data
 runtime/profiler: communication cpu device execution
 models/support:
 models/frameworks:

@@ -29,6 +29,15 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of the devices that the plan is for, which are the machine's first.
+double PeakFlops(const Machine& machine, const Plan& plan) {
+  double flops_per_us = 0;
+  for (int64_t d = 0; d < std::min(plan.num_devices, machine.num_devices()); ++d) {
+    flops_per_us += machine.kind(d).FlopsPerUs(plan.precision) / machine.kind(d).peak_fraction;
+  }
+  return flops_per_us * 1e6;
+}
+
 // Of a plan with its prediction: the closest one, and whether that fits. The plan is still
 // explained by its simulation, whose schedule is LowerForSimulation's. What is far too large is
 // that anyhow.
@@ -40,6 +49,7 @@ absl::Status PredictResult(const CostModel& cost, const SearchPolicy& policy,
     ISOMER_RETURN_IF_ERROR(predictions->PredictClosely(cost, &plan));
   }
   result->fits = static_cast<double>(plan.predicted_peak_bytes) <= memory;
+  plan.peak_flops = PeakFlops(cost.machine(), plan);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,11 @@
 #include "pcg/ir/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -226,7 +230,37 @@ void ToProto(const Model& model, proto::ModelProto* message) {
   }
   message->set_loss(model.loss);
   for (const std::string& assumption : model.assumptions) message->add_assumptions(assumption);
+  for (const BatchStatistics& of : model.statistics) {
+    proto::BatchStatisticsProto* statistics = message->add_statistics();
+    statistics->set_scale(of.scale);
+    statistics->set_mean(of.mean);
+    statistics->set_variance(of.variance);
+    statistics->set_momentum(of.momentum);
+  }
 }
+
+namespace {
+
+// What is wrong with them; "" if nothing is. `stored`: the leaves with values, by name.
+std::string ProblemOf(const BatchStatistics& statistics,
+                      const std::map<std::string, const Node*>& stored) {
+  const auto scale = stored.find(statistics.scale);
+  if (scale == stored.end()) return "the graph has no such leaf";
+  for (const std::string* name : {&statistics.mean, &statistics.variance}) {
+    const auto found = stored.find(*name);
+    if (found == stored.end() || found->second->op.kind() != OpKind::kConstant ||
+        found->second->outputs[0].Sizes() != scale->second->outputs[0].Sizes()) {
+      return absl::StrCat("'", *name, "' is no constant of its channels");
+    }
+  }
+  if (statistics.mean == statistics.variance) return "mean and variance are one";
+  if (!(statistics.momentum >= 0 && statistics.momentum <= 1)) {
+    return absl::StrCat("momentum ", statistics.momentum, " is not in [0, 1]");
+  }
+  return "";
+}
+
+}  // namespace
 
 absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
   Model model;
@@ -263,6 +297,15 @@ absl::StatusOr<Model> FromProto(const proto::ModelProto& message) {
                                                      values->size(), " values, not ", elements));
     }
     model.weights[weight.name()] = *std::move(values);
+  }
+  std::set<std::string> scales;
+  for (const auto& of : message.statistics()) {
+    model.statistics.push_back({of.scale(), of.mean(), of.variance(), of.momentum()});
+    std::string problem = ProblemOf(model.statistics.back(), stored);
+    if (!scales.insert(of.scale()).second) problem = "there are two of it";
+    if (problem.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch statistics of '", of.scale(), "': ", problem));
   }
   bool has_loss = model.loss.empty();
   for (const Graph::NamedOutput& output : model.graph.outputs()) {
@@ -356,6 +399,7 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
   message->set_spread_branches(plan.spread_branches);
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
+  message->set_peak_flops(plan.peak_flops);
   message->set_seal(plan.seal);
 }
 
@@ -427,6 +471,7 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   }
   plan.predicted_step_us = message.predicted_step_us();
   plan.predicted_peak_bytes = message.predicted_peak_bytes();
+  plan.peak_flops = message.peak_flops();
   plan.seal = message.seal();
   return plan;
 }

@@ -18,6 +18,18 @@
 
 namespace isomer {
 
+// The running means and variances of the channels of batch_norm_training: what the model normalises
+// by when it is evaluated. Each batch that trains moves them: old * momentum + new * (1 -
+// momentum).
+struct BatchStatistics {
+  // The leaf that is the scale of the calls which they are of.
+  std::string scale;
+  // Constants, with their initial values.
+  std::string mean, variance;
+  double momentum = 0.9;
+  friend bool operator==(const BatchStatistics&, const BatchStatistics&) = default;
+};
+
 // A graph with the initial values of its weights (absent: drawn from a seed).
 struct Model {
   std::string name;
@@ -28,6 +40,8 @@ struct Model {
   // What the file that it was read from was taken to mean, where it may be read otherwise. Each is
   // one line of printable ASCII.
   std::vector<std::string> assumptions = {};
+  // Of scales that are all different.
+  std::vector<BatchStatistics> statistics = {};
 };
 
 // A call that a step adds, and a tensor whose uses become uses of another.
@@ -89,6 +103,9 @@ struct Plan {
   bool spread_branches = false;
   double predicted_step_us = 0;
   int64_t predicted_peak_bytes = 0;
+  // What the plan's devices of that machine could do in its precision, together, by their makers'
+  // word: FLOP/s of matrix products; 0: not known.
+  double peak_flops = 0;
   // SealOf the plan when its maker was done with it; 0: not sealed yet.
   uint64_t seal = 0;
 };

@@ -163,6 +163,7 @@ class Session {
                                             plan().mode == "training" ? " and their states" : ""),
                                LeastBytesOfModel(plan())));
     JobOptions options{.pin = false};
+    options.statistics = plan().model.statistics;
     options.execution.kind = ValueOrThrow(ParseExecutionKind(execution));
     options.execution.seed = seed_;
     if (plan().mode == "training") SetTraining(&options);

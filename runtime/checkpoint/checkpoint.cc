@@ -265,6 +265,12 @@ absl::Status Checkpoint::Restore(const LeafValues& initial, Job* job) const {
     const auto [slot, is_new] = slots.try_emplace(tensor.slot(), file_, nullptr);
     slot->second.Add(tensor.name(), file_.ElementsOf(layout_.tensors[t]));
   }
+  std::vector<std::vector<float>> statistics;
+  statistics.reserve(manifest_.statistics_size());
+  for (const CheckpointManifest::Statistics& of : manifest_.statistics()) {
+    statistics.emplace_back(of.values().begin(), of.values().end());
+    slots.at(0).Add(of.name(), statistics.back());
+  }
   std::vector<const LeafValues*> states;
   for (const auto& [slot, values] : slots) {
     if (slot > 0) states.push_back(&values);

@@ -182,10 +182,13 @@ absl::Status CheckpointWriter::WaitForCopies() {
   return status_;
 }
 
-absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::string& data) {
+absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::string& data,
+                                     const std::optional<CheckpointManifest::Stopping>& stopping) {
   const Clock::time_point wait = Clock::now();
   ISOMER_RETURN_IF_ERROR(Wait());
-  waited_us_ = std::max<double>(waited_us_, UsSince(wait));
+  const double waited_us = UsSince(wait);
+  waited_us_ = std::max<double>(waited_us_, waited_us);
+  total_us_ += waited_us;
   const Clock::time_point start = Clock::now();
   EnterPart("checkpoint");
   const absl::Cleanup leaves = [] { EnterPart(""); };
@@ -197,6 +200,13 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
   manifest.set_loss_scale(job_.loss_scale().value());
   manifest.set_loss_scale_in_a_row(job_.loss_scale().in_a_row());
   manifest.set_loss_scale_skipped(job_.loss_scale().skipped());
+  if (stopping.has_value()) *manifest.mutable_stopping() = *stopping;
+  ISOMER_ASSIGN_OR_RETURN(const auto statistics, job_.Statistics());
+  for (const auto& [name, values] : statistics) {
+    CheckpointManifest::Statistics& of = *manifest.add_statistics();
+    of.set_name(name);
+    of.mutable_values()->Add(values.begin(), values.end());
+  }
   ISOMER_ASSIGN_OR_RETURN(StateLayout layout, LayoutOf(manifest));
   absl::Status status;
   if (IsFirst()) {
@@ -276,7 +286,9 @@ absl::Status CheckpointWriter::Wait() {
     }
   }
   const absl::Status ended = thread_.Wait();
-  stall_us_ = std::max<double>(stall_us_, begin_us_ + held_us_);
+  const double stood_us = std::exchange(begin_us_, 0) + std::exchange(held_us_, 0);
+  stall_us_ = std::max<double>(stall_us_, stood_us);
+  total_us_ += stood_us;
   return ended;
 }
 
@@ -301,7 +313,7 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
   ISOMER_RETURN_IF_ERROR(GatherShares(folder, &whole));
   ISOMER_RETURN_IF_ERROR(Finish(folder, whole));
   newest_ = manifest.step();
-  DropOld(manifest.step());
+  DropOld(manifest);
   return absl::OkStatus();
 }
 
@@ -402,13 +414,14 @@ absl::Status CheckpointWriter::Finish(const std::string& folder,
   return SyncFolder(options_.folder);
 }
 
-void CheckpointWriter::DropOld(int64_t step) {
+void CheckpointWriter::DropOld(const CheckpointManifest& newest) {
   if (options_.keep == 0) return;
   std::vector<int64_t> steps = CheckpointSteps(options_.folder);
   // Those behind this one are of a run that went on from another.
-  std::erase_if(steps, [step](int64_t other) { return other > step; });
+  std::erase_if(steps, [&](int64_t step) { return step > newest.step(); });
   for (size_t i = 0; i + options_.keep < steps.size(); ++i) {
     if (options_.keep_every > 0 && steps[i] % options_.keep_every == 0) continue;
+    if (newest.has_stopping() && steps[i] == newest.stopping().best_step()) continue;
     std::error_code ignored;
     std::filesystem::remove_all(PathOf(CheckpointName(steps[i])), ignored);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,9 +52,10 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Begins one of the job as it is, after `step` steps, when the one before is written. Errors are
-  // final for the job.
-  absl::Status Begin(int64_t step, uint64_t seed, const std::string& data);
+  // Begins one of the job as it is, after `step` steps, when the one before is written. `stopping`:
+  // of its tests; that of the best stays, too. Errors are final for the job.
+  absl::Status Begin(int64_t step, uint64_t seed, const std::string& data,
+                     const std::optional<CheckpointManifest::Stopping>& stopping = std::nullopt);
   // The error of what is being written, if it has one by now; does not wait.
   absl::Status Poll();
   // Until what was begun is on the disk, all of it. All processes call it.
@@ -67,6 +69,8 @@ class CheckpointWriter {
   double stall_us() const { return stall_us_; }
   double write_us() const { return write_us_; }
   double waited_us() const { return waited_us_; }
+  // How long training stood still so far, for all that were waited for, and waiting for them.
+  double total_us() const { return total_us_; }
 
  private:
   // Of a buffer: where its copy is, and what of which tensor of the file that is.
@@ -97,7 +101,7 @@ class CheckpointWriter {
                            std::vector<PositionSum>* sums);
   absl::Status GatherShares(const std::string& folder, CheckpointManifest* manifest);
   absl::Status Finish(const std::string& folder, const CheckpointManifest& manifest);
-  void DropOld(int64_t step);
+  void DropOld(const CheckpointManifest& newest);
 
   const Graph& graph_;
   Job& job_;
@@ -116,6 +120,7 @@ class CheckpointWriter {
   std::atomic<bool> is_given_up_ = false;
   std::atomic<int64_t> newest_ = -1;
   std::atomic<double> stall_us_ = 0, write_us_ = 0, waited_us_ = 0;
+  double total_us_ = 0;
   // The last: they use what is above.
   std::vector<std::unique_ptr<Worker>> copiers_;
   Worker thread_;

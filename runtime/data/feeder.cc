@@ -92,7 +92,6 @@ absl::Status Feeder::Data::Prepare(const DataOptions& options) {
     test_split = options.test_split;
   } else {
     ISOMER_ASSIGN_OR_RETURN(eval, BindData(*graph, options.eval_files, options.open));
-    ISOMER_RETURN_IF_ERROR(CheckRows(*eval, eval->rows, "--eval_data"));
   }
   ISOMER_ASSIGN_OR_RETURN(split, RowSplit::Parse(test_split, train->rows));
   ISOMER_RETURN_IF_ERROR(CheckRows(*train, split->train_rows(), "training"));
@@ -164,32 +163,14 @@ absl::StatusOr<HostValues> Feeder::Data::TrainBatch(int64_t step) const {
   return WithRows(*train, rows, RandomInputs(*graph, seed + static_cast<uint64_t>(step), fed));
 }
 
-absl::StatusOr<HostValues> Feeder::Data::TestBatch(int64_t first) const {
+absl::StatusOr<HostValues> Feeder::Data::TestBatch(int64_t first, int64_t count) const {
   const BoundData& data = eval.has_value() ? *eval : *train;
-  const int64_t count = eval.has_value() ? eval->rows : split->test_rows();
   std::vector<int64_t> rows(data.batch);
   for (int64_t b = 0; b < data.batch; ++b) {
-    const int64_t row = (first + b) % count;
+    const int64_t row = first + (b < count ? b : 0);
     rows[b] = eval.has_value() ? row : split->TestRow(row);
   }
   return WithRows(data, rows, RandomInputs(*graph, seed, fed));
-}
-
-std::string Feeder::Data::ClassifyingOutput(std::string* labels) const {
-  // Logits come to the host as doubles.
-  constexpr int64_t kMostLogits = int64_t{1} << 24;
-  const Graph::NamedOutput& output = graph->outputs()[0];
-  const TensorType& type = graph->type(output.tensor);
-  for (const BoundInput& bound : train->inputs) {
-    const ModelInput& input = bound.input;
-    if (!input.is_class || type.rank() < 2 || type.NumElements() > kMostLogits) continue;
-    const int64_t classes = type.dims.back().size;
-    if (type.NumElements() != classes * input.type.NumElements()) continue;
-    if (static_cast<double>(classes) != input.range.most + 1) continue;
-    *labels = input.name;
-    return output.name;
-  }
-  return "";
 }
 
 int64_t Feeder::test_rows() const {
@@ -246,39 +227,8 @@ std::vector<double> Feeder::waits_us() const {
   return ahead_ == nullptr ? std::vector<double>() : ahead_->waits_us();
 }
 
-absl::StatusOr<TestResult> Feeder::Test(const std::string& loss, Job* job) const {
-  TestResult result;
-  const int64_t rows = test_rows();
-  if (rows == 0) return result;
-  const int64_t batch = data_->train->batch;
-  std::string labels;
-  const std::string logits = data_->ClassifyingOutput(&labels);
-  double losses = 0;
-  int64_t whole = 0, right = 0, judged = 0;
-  for (int64_t first = 0; first < rows; first += batch) {
-    const bool is_whole = first + batch <= rows;
-    if (!is_whole && logits.empty()) break;
-    ISOMER_ASSIGN_OR_RETURN(const HostValues inputs, data_->TestBatch(first));
-    ISOMER_RETURN_IF_ERROR(job->Evaluate(inputs));
-    if (is_whole && !loss.empty()) {
-      ISOMER_ASSIGN_OR_RETURN(const Array<double> value, job->Output(loss));
-      losses += value.data[0];
-      ++whole;
-    }
-    if (logits.empty()) continue;
-    ISOMER_ASSIGN_OR_RETURN(const Array<double> scores, job->Output(logits));
-    const Array<double>& truth = inputs.at(labels);
-    const int64_t classes = scores.shape.back();
-    const int64_t counted = std::min(batch, rows - first) * (truth.size() / batch);
-    for (int64_t i = 0; i < counted; ++i) {
-      const auto line = scores.data.begin() + i * classes;
-      right += static_cast<double>(std::max_element(line, line + classes) - line) == truth.data[i];
-    }
-    judged += counted;
-  }
-  if (whole > 0) result.loss = losses / static_cast<double>(whole);
-  if (judged > 0) result.accuracy = static_cast<double>(right) / static_cast<double>(judged);
-  return result;
+absl::StatusOr<HostValues> Feeder::TestBatch(int64_t first, int64_t count) const {
+  return data_->TestBatch(first, count);
 }
 
 }  // namespace isomer

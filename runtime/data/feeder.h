@@ -14,7 +14,6 @@
 #include "runtime/data/read_ahead.h"
 #include "runtime/data/row_split.h"
 #include "runtime/execution/host_values.h"
-#include "runtime/execution/job.h"
 
 namespace isomer {
 
@@ -30,14 +29,6 @@ struct DataOptions {
   // Whether all values are looked at before the first step.
   bool scan = true;
   uint64_t seed = 1;
-};
-
-// What is found on the rows that test.
-struct TestResult {
-  // Mean over whole batches: rows that make no whole one count for the accuracy alone.
-  std::optional<double> loss;
-  // The part of the labels that the model's first output, [.., classes], has its maximum at.
-  std::optional<double> accuracy;
 };
 
 // Where the inputs of a step come from: random numbers, or rows of files.
@@ -58,6 +49,7 @@ class Feeder {
   bool has_rows() const { return data_->train.has_value(); }
   // REQUIRES: has_rows().
   int64_t batches_per_epoch() const { return data_->split->train_rows() / data_->train->batch; }
+  int64_t batch() const { return data_->train->batch; }
   int64_t test_rows() const;
   // Of all that batches depend on: sizes, beginnings and ends of the files, in the order of inputs;
   // shapes, types, scale; the seed, the split and whether rows are shuffled.
@@ -72,9 +64,12 @@ class Feeder {
   absl::StatusOr<HostValues> Batch(int64_t step) const;
   // How long each Batch() waited for rows, in microseconds; empty without rows.
   std::vector<double> waits_us() const;
+  // Their sum.
+  double total_wait_us() const { return ahead_ == nullptr ? 0 : ahead_->total_wait_us(); }
 
-  // Nothing without rows that test. `loss`: the output that is it; "" for none.
-  absl::StatusOr<TestResult> Test(const std::string& loss, Job* job) const;
+  // The rows [first, first + count) of those that test; what is left of the batch are copies of row
+  // `first`. REQUIRES: they are there, and no more than a batch.
+  absl::StatusOr<HostValues> TestBatch(int64_t first, int64_t count) const;
 
  private:
   struct Data {
@@ -87,15 +82,12 @@ class Feeder {
     std::optional<RowSplit> split = std::nullopt;
 
     absl::StatusOr<HostValues> TrainBatch(int64_t step) const;
-    // The rows from `first` of those that test; after the last comes the first again.
-    absl::StatusOr<HostValues> TestBatch(int64_t first) const;
+    absl::StatusOr<HostValues> TestBatch(int64_t first, int64_t count) const;
     // `inputs` with these rows of `data`.
     absl::StatusOr<HostValues> WithRows(const BoundData& data, const std::vector<int64_t>& rows,
                                         HostValues inputs) const;
     absl::Status Prepare(const DataOptions& options);
     absl::Status SetScale(double scale, bool scan);
-    // The output that classifies the labels; "" if none does.
-    std::string ClassifyingOutput(std::string* labels) const;
   };
 
   explicit Feeder(std::shared_ptr<const Data> data);

@@ -31,8 +31,10 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
   absl::StatusOr<HostValues> batch = std::move(batches_.front());
   batches_.pop_front();
   ++first_;
-  waits_us_.Add(
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  const double wait_us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  waits_us_.Add(wait_us);
+  total_wait_us_ += wait_us;
   changed_.notify_all();
   return batch;
 }
@@ -40,6 +42,11 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
 std::vector<double> ReadAhead::waits_us() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return waits_us_.kept();
+}
+
+double ReadAhead::total_wait_us() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return total_wait_us_;
 }
 
 void ReadAhead::Run() {

@@ -34,6 +34,7 @@ class ReadAhead {
   absl::StatusOr<HostValues> Take(int64_t step);
   // How long each Take() waited, in microseconds.
   std::vector<double> waits_us() const;
+  double total_wait_us() const;
 
  private:
   static constexpr int64_t kNone = -1;
@@ -48,6 +49,7 @@ class ReadAhead {
   int64_t generation_ = 0;  // counts the jumps
   bool ends_ = false;
   Samples waits_us_;
+  double total_wait_us_ = 0;
   std::thread thread_;
 };
 

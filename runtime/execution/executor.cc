@@ -16,6 +16,7 @@
 #include "runtime/device/allocation_count.h"
 #include "runtime/device/moves.h"
 #include "runtime/device/task_calls.h"
+#include "runtime/execution/evaluation_calls.h"
 
 namespace isomer {
 namespace {
@@ -110,15 +111,32 @@ absl::Status Executor::MakeKernels() {
       if (!RunsKernel(schedule_.tasks[t])) continue;
       ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel,
                               backend_.MakeKernel(CallOfTask(graph_, schedule_, t)));
+      ISOMER_RETURN_IF_ERROR(MakeEvaluation(t));
     }
     return absl::OkStatus();
   });
+}
+
+absl::Status Executor::MakeEvaluation(int32_t t) {
+  if (!evaluates_otherwise_) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const std::optional<EvaluationCall> evaluation,
+                          EvaluationCallOf(graph_, schedule_, entries_, t));
+  if (!evaluation.has_value()) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(evaluations_[t].kernel, backend_.MakeKernel(evaluation->call));
+  if (!evaluation->statistics.has_value()) return absl::OkStatus();
+  if (statistics_ == nullptr)
+    statistics_ = std::make_unique<RunningStatistics>(entries_, &backend_);
+  return statistics_->AddTask(t, *evaluation->statistics, evaluation->call.dtypes.back());
 }
 
 std::map<int32_t, int64_t> Executor::Workspaces() const {
   std::map<int32_t, int64_t> bytes;
   for (const auto& [t, launch] : launches_) {
     if (launch.kernel->workspace_bytes() > 0) bytes[t] = launch.kernel->workspace_bytes();
+  }
+  for (const auto& [t, launch] : evaluations_) {
+    if (launch.kernel->workspace_bytes() == 0) continue;
+    bytes[t] = std::max(bytes[t], launch.kernel->workspace_bytes());
   }
   return bytes;
 }
@@ -128,13 +146,21 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
   program_ = CompileProgramOf(schedule_, memory, execution_.num_queues(), device_);
   ISOMER_ASSIGN_OR_RETURN(arena_, backend_.Allocate(memory.arena_bytes[device_]));
   ISOMER_ASSIGN_OR_RETURN(host_arena_, backend_.AllocateOnHost(memory.host_bytes[device_]));
-  for (auto& [t, launch] : launches_) {
-    const Task& task = schedule_.tasks[t];
-    for (BufferId id : task.reads) launch.reads.push_back(id == kNoBuffer ? nullptr : data(id));
-    for (BufferId id : task.writes) launch.writes.push_back(id == kNoBuffer ? nullptr : data(id));
-    if (launch.kernel->workspace_bytes() == 0) continue;
-    ISOMER_CHECK(task.workspace_bytes == launch.kernel->workspace_bytes());
-    launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
+  for (auto* launches : {&launches_, &evaluations_}) {
+    for (auto& [t, launch] : *launches) {
+      const Task& task = schedule_.tasks[t];
+      for (BufferId id : task.reads) launch.reads.push_back(id == kNoBuffer ? nullptr : data(id));
+      for (BufferId id : task.writes) launch.writes.push_back(id == kNoBuffer ? nullptr : data(id));
+      if (launch.kernel->workspace_bytes() == 0) continue;
+      ISOMER_CHECK(task.workspace_bytes >= launch.kernel->workspace_bytes());
+      launch.workspace = arena_.get() + memory.ScratchOffset(t, device_);
+    }
+  }
+  for (auto& [t, launch] : evaluations_) {
+    if (statistics_ == nullptr || !statistics_->has(t)) continue;
+    for (const void* of_channels : statistics_->MeanAndVariance(t)) {
+      launch.reads.push_back(of_channels);
+    }
   }
   ISOMER_ASSIGN_OR_RETURN(step_values_, backend_.AllocateOnHost(step_values_bytes()));
   std::uninitialized_default_construct_n(reinterpret_cast<StepValues*>(step_values_.get()),
@@ -167,7 +193,11 @@ absl::Status Executor::Run(Phase first, Phase last, Phase then) {
 }
 
 absl::Status Executor::RunForward(int32_t step) {
-  return RunTasks(Phase::kForward, Phase::kForward, step, Phase::kForward);
+  if (statistics_ != nullptr) ISOMER_RETURN_IF_ERROR(statistics_->Load());
+  evaluates_ = true;
+  const absl::Status status = RunTasks(Phase::kForward, Phase::kForward, step, Phase::kForward);
+  evaluates_ = false;
+  return status;
 }
 
 absl::Status Executor::RunTasks(Phase first, Phase last, int32_t from_step, Phase then) {
@@ -430,10 +460,8 @@ absl::Status Executor::RunTask(int32_t t) {
     case TaskKind::kUnload:
       break;  // The host's.
     case TaskKind::kCompute:
-    case TaskKind::kComputeGradient: {
-      const Launch& launch = launches_.at(t);
-      return launch.kernel->Run(launch.reads, launch.writes, launch.workspace);
-    }
+    case TaskKind::kComputeGradient:
+      return RunKernel(t);
     case TaskKind::kFill:
       if (task.value != 0) {
         return operations_.FillScaled(task.value, &step_values(task.step).loss_factor,
@@ -465,6 +493,19 @@ absl::Status Executor::RunTask(int32_t t) {
       return RunCollective(t, &messages_[QueueOf(task, execution_.num_queues())]);
   }
   return absl::InternalError(absl::StrCat("a program with a ", TaskKindName(task.kind)));
+}
+
+absl::Status Executor::RunKernel(int32_t t) {
+  const auto evaluation = evaluates_ ? evaluations_.find(t) : evaluations_.end();
+  const Launch& launch = evaluation == evaluations_.end() ? launches_.at(t) : evaluation->second;
+  ISOMER_RETURN_IF_ERROR(launch.kernel->Run(launch.reads, launch.writes, launch.workspace));
+  if (statistics_ == nullptr || !statistics_->has(t)) return absl::OkStatus();
+  // Outputs 1 and 2 are the statistics.
+  if (!evaluates_) return statistics_->Keep(t, launch.writes[1], launch.writes[2]);
+  const auto [mean, variance] = statistics_->InFloat32(t);
+  const int64_t bytes = statistics_->count(t) * static_cast<int64_t>(sizeof(float));
+  ISOMER_RETURN_IF_ERROR(operations_.Copy(mean, bytes, launch.writes[1]));
+  return operations_.Copy(variance, bytes, launch.writes[2]);
 }
 
 Executor::Operands Executor::Operands::From(int64_t place) const {

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/memory/packing.h"
 #include "pcg/schedule/program/program.h"
@@ -27,6 +28,7 @@
 #include "runtime/device/memory_watch.h"
 #include "runtime/device/update.h"
 #include "runtime/execution/queue_runner.h"
+#include "runtime/execution/running_statistics.h"
 #include "runtime/execution/weight_average.h"
 
 namespace isomer {
@@ -60,6 +62,15 @@ class Executor {
 
   int32_t device() const { return device_; }
 
+  // The schedule is of a model that trains, whose calls are evaluated as evaluation_calls.h has it,
+  // with Model::statistics, which outlive this. To be called before MakeKernels.
+  void set_evaluates_otherwise(absl::Span<const BatchStatistics> statistics) {
+    evaluates_otherwise_ = true;
+    entries_ = statistics;
+  }
+  // Null: no batch norm has any.
+  RunningStatistics* statistics() { return statistics_.get(); }
+
   // Makes the kernels. To be called first, and like all that follows from the thread that entered
   // the device.
   absl::Status MakeKernels();
@@ -74,7 +85,8 @@ class Executor {
   // and the node.
   absl::Status Run(Phase first, Phase last, Phase then);
   absl::Status Run(Phase first, Phase last) { return Run(first, last, last); }
-  // The forward tasks from `step` on, of those between two flushes.
+  // The forward tasks from `step` on, of those between two flushes. Of a schedule that trains, as
+  // they are evaluated (evaluation_calls.h).
   absl::Status RunForward(int32_t step);
 
   // Updates since the parameters were loaded, of which Adam's correction depends.
@@ -165,6 +177,8 @@ class Executor {
   // The error, with the device and the node of the task.
   absl::Status Named(const absl::Status& status, int32_t t) const;
   absl::Status RunTask(int32_t t);
+  absl::Status RunKernel(int32_t t);
+  absl::Status MakeEvaluation(int32_t t);
   // What a queue of communications works with.
   struct Messages {
     Communicator* communicator = nullptr;
@@ -226,7 +240,12 @@ class Executor {
     std::vector<void*> writes = {};
     void* workspace = nullptr;
   };
-  std::map<int32_t, Launch> launches_;          // by task
+  std::map<int32_t, Launch> launches_;     // by task
+  std::map<int32_t, Launch> evaluations_;  // of tasks that are evaluated otherwise
+  absl::Span<const BatchStatistics> entries_;
+  std::unique_ptr<RunningStatistics> statistics_;
+  bool evaluates_otherwise_ = false;
+  bool evaluates_ = false;                      // now
   std::array<Messages, kMostQueues> messages_;  // by queue
   // By thread of the device: what it keeps of the heap, and took beside it.
   struct HeapUse {

@@ -54,6 +54,12 @@ double ClipFactor(double most, double norm) {
   return std::min(1.0, most / (norm + kEpsilon));
 }
 
+// As the steps that ended found them.
+absl::Status AdvanceStatistics(Executor* executor) {
+  RunningStatistics* const statistics = executor->statistics();
+  return statistics == nullptr ? absl::OkStatus() : statistics->Advance();
+}
+
 }  // namespace
 
 bool CanSkipUpdates(const Schedule& schedule) {
@@ -171,6 +177,9 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                                                     job->communicators_[d], options.execution);
     if (options.optimizer) job->executors_[d]->set_optimizer(*options.optimizer, &job->decaying_);
     job->executors_[d]->set_average(options.average);
+    if (job->schedule_.options.training || options.evaluates) {
+      job->executors_[d]->set_evaluates_otherwise(job->options_.statistics);
+    }
   }
   ISOMER_RETURN_IF_ERROR(
       job->OnAllDevices([&](int32_t device) { return job->executors_[device]->MakeKernels(); }));
@@ -408,8 +417,72 @@ absl::Status Job::SetParameters(const LeafValues& leaves) {
     }
     return absl::OkStatus();
   }));
+  ISOMER_RETURN_IF_ERROR(SetStatistics(leaves));
   return OnAllDevices(
       [&](int32_t device) { return executors_[device]->Run(Phase::kLoad, Phase::kLoad); });
+}
+
+absl::Status Job::SetStatistics(const LeafValues& leaves) {
+  std::map<std::string, std::vector<double>> initial;
+  for (const BatchStatistics& of : options_.statistics) {
+    for (const std::string* name : {&of.mean, &of.variance}) initial[*name];
+  }
+  for (int id = 0; id < graph_.num_nodes(); ++id) {
+    const auto found = initial.find(graph_.node(id).name);
+    if (!IsLeaf(graph_.node(id).op.kind()) || found == initial.end()) continue;
+    ISOMER_ASSIGN_OR_RETURN(const LeafValues::Leaf* leaf, leaves.Find(graph_, NodeId{id}));
+    found->second.resize(graph_.node(id).outputs[0].NumElements());
+    leaf->Read(0, 1, static_cast<int64_t>(found->second.size()), found->second.data());
+  }
+  for (int32_t device : all_devices_) {
+    if (!IsHere(device) || executors_[device]->statistics() == nullptr) continue;
+    executors_[device]->statistics()->ForEach([&](int32_t entry, int64_t first,
+                                                  std::vector<float>* means,
+                                                  std::vector<float>* variances) {
+      const BatchStatistics& of = options_.statistics[entry];
+      for (auto [name, values] : {std::pair(of.mean, means), std::pair(of.variance, variances)}) {
+        const std::vector<double>& whole = initial.at(name);
+        if (whole.empty()) continue;
+        std::copy_n(whole.begin() + first, values->size(), values->begin());
+      }
+    });
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, std::vector<float>>> Job::Statistics() {
+  std::map<std::string, std::vector<float>> statistics;
+  if (options_.statistics.empty()) return statistics;
+  struct Channel {
+    int32_t entry;
+    int32_t number;
+    float mean, variance;
+  };
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+        std::vector<Channel> channels;
+        RunningStatistics* const own = executors_[device]->statistics();
+        if (own == nullptr) return std::string();
+        own->ForEach([&](int32_t entry, int64_t first, auto* means, auto* variances) {
+          for (size_t c = 0; c < means->size(); ++c) {
+            channels.push_back(
+                {entry, static_cast<int32_t>(first + c), (*means)[c], (*variances)[c]});
+          }
+        });
+        return BytesOf<Channel>(channels);
+      }));
+  for (const std::string& bytes : all) {
+    for (const Channel& channel : ValuesOf<Channel>(bytes)) {
+      const BatchStatistics& of = options_.statistics[channel.entry];
+      for (auto [name, value] :
+           {std::pair(of.mean, channel.mean), std::pair(of.variance, channel.variance)}) {
+        std::vector<float>& values = statistics[name];
+        if (values.size() <= static_cast<size_t>(channel.number)) values.resize(channel.number + 1);
+        values[channel.number] = value;
+      }
+    }
+  }
+  return statistics;
 }
 
 absl::StatusOr<Arrangement> Job::ArrangementOf(const Schedule::HostTensor& parameter) const {
@@ -494,16 +567,21 @@ absl::Status Job::TrainSteps(absl::Span<const HostValues> inputs,
   if (!LooksAtGradients()) {
     return OnAllTogether([&](Executor* executor) -> absl::Status {
       executor->set_step(settings);
-      if (before_update == nullptr) return executor->Run(Phase::kForward, Phase::kUpdate);
+      if (before_update == nullptr) {
+        ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kUpdate));
+        return AdvanceStatistics(executor);
+      }
       const Phase last = *held_phase_ == Phase::kUpdate ? Phase::kBackward : Phase::kForward;
       ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, last, Phase::kUpdate));
       ISOMER_RETURN_IF_ERROR(before_update());
-      return executor->Run(*held_phase_, Phase::kUpdate);
+      ISOMER_RETURN_IF_ERROR(executor->Run(*held_phase_, Phase::kUpdate));
+      return AdvanceStatistics(executor);
     });
   }
   ISOMER_RETURN_IF_ERROR(OnAllTogether([&](Executor* executor) -> absl::Status {
     executor->set_step(settings);
     ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
+    ISOMER_RETURN_IF_ERROR(AdvanceStatistics(executor));
     return UpdateOn(executor, settings, before_update);
   }));
   NoteGradients();
@@ -519,6 +597,7 @@ absl::Status Job::AddGradients(const HostValues& inputs) {
       [&](Executor* executor) -> absl::Status {
         executor->set_step(settings);
         ISOMER_RETURN_IF_ERROR(executor->Run(Phase::kForward, Phase::kBackward, Phase::kUpdate));
+        ISOMER_RETURN_IF_ERROR(AdvanceStatistics(executor));
         return executor->AddToGradientSums(begins);
       },
       /*goes_on=*/!begins));

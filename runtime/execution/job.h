@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "pcg/ir/graph.h"
+#include "pcg/ir/plan.h"
 #include "pcg/schedule/schedule.h"
 #include "runtime/device/backend.h"
 #include "runtime/device/communicator.h"
@@ -58,6 +59,10 @@ struct JobOptions {
   std::set<std::string> matrices = {};
   // Of the averages that the schedule keeps (UpdateOptions::averages).
   AverageOptions average = {};
+  // Of the model: what batch norms of a plan that trains are evaluated with.
+  std::vector<BatchStatistics> statistics = {};
+  // A schedule that does not train is that of a model that does: it is evaluated like one.
+  bool evaluates = false;
   // Null: all devices are threads of this process. Otherwise this process is the device of this
   // rank, and others like it are the rest; `communicator` is for devices whose memory is the host's
   // alone. Both outlive the job.
@@ -151,8 +156,12 @@ class Job {
   // ranks, whatever the execution. Not finite of a step that was skipped. REQUIRES:
   // JobOptions::needs_gradient_norm.
   double gradient_norm() const { return gradient_norm_; }
-  // Forward alone, with the newest weights; the schedule's last step.
+  // Forward alone, with the newest weights; the schedule's last step. Of a plan that trains as its
+  // model is evaluated: Dropout lets all pass, batch norms take their running statistics
+  // (evaluation_calls.h).
   absl::Status Evaluate(const HostValues& inputs);
+  // The running means and variances of batch norms, by name, on all ranks.
+  absl::StatusOr<std::map<std::string, std::vector<float>>> Statistics();
 
   int32_t num_steps() const { return schedule_.num_steps(); }
   // The meaning of an output in step `step` of the schedule; else in the last.
@@ -210,6 +219,8 @@ class Job {
   absl::Status EndWith(const absl::Status& status);
   absl::Status SetInputs(const HostValues& leaves, int32_t step);
   absl::Status SetOptimizer();
+  // What batch norms evaluate with, where nothing is trained yet, or again.
+  absl::Status SetStatistics(const LeafValues& leaves);
   // Behind the backward pass, on `executor`'s device: whether the update is to follow. Sets the
   // norm, where it is needed, in `norms_`.
   absl::StatusOr<bool> InspectGradients(Executor* executor);

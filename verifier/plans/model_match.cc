@@ -83,6 +83,9 @@ absl::Status ExpectSameModel(const Model& own, const Model& of_plan) {
   if (own.assumptions != of_plan.assumptions) {
     return Differs("what is assumed", Listed(own.assumptions), Listed(of_plan.assumptions));
   }
+  if (own.statistics != of_plan.statistics) {
+    return absl::FailedPreconditionError("batch statistics are others in the plan's model");
+  }
   for (const auto& [name, values] : own.weights) {
     const auto at = of_plan.weights.find(name);
     if (at == of_plan.weights.end()) {

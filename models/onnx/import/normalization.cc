@@ -1,6 +1,8 @@
 // Normalisation.
+#include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "models/onnx/import/formulas.h"
 #include "models/onnx/import/operators.h"
@@ -35,6 +37,23 @@ TensorRef OverOneAxis(NodeImporter& node, OpKind kind, TensorRef x) {
   }
   // One spelling, so that equal nodes are equal.
   return node.Call({kind, {{"axis", int64_t{axis == rank - 1 ? -1 : axis}}}}, {x}, "/softmax");
+}
+
+// What evaluation normalises by, where scale and statistics are leaves. Those of a scale that two
+// calls share are the first one's.
+void AddBatchStatistics(NodeImporter& node, const std::vector<TensorRef>& operands,
+                        double momentum) {
+  if (!node.ok() || !(momentum >= 0 && momentum <= 1)) return;
+  Model& model = node.state().model;
+  const auto leaf = [&](int i) -> const Node& { return model.graph.node(operands[i].node); };
+  const bool are_leaves = leaf(1).op.kind() == OpKind::kWeight &&
+                          leaf(3).op.kind() == OpKind::kConstant &&
+                          leaf(4).op.kind() == OpKind::kConstant && leaf(3).name != leaf(4).name;
+  const bool is_known =
+      std::any_of(model.statistics.begin(), model.statistics.end(),
+                  [&](const BatchStatistics& known) { return known.scale == leaf(1).name; });
+  if (!are_leaves || is_known) return;
+  model.statistics.push_back({leaf(1).name, leaf(3).name, leaf(4).name, momentum});
 }
 
 }  // namespace
@@ -131,6 +150,7 @@ void ImportBatchNorm(NodeImporter& node) {
   }
   const Operator norm = {OpKind::kBatchNormTraining, {{"epsilon", epsilon}}};
   const TensorRef y = node.Call(norm, {operands[0], operands[1], operands[2]});
+  AddBatchStatistics(node, operands, momentum);
   node.Define(0, y);
   for (int i : {1, 2}) {
     if (!IsWanted(node, i)) continue;

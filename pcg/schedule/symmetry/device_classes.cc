@@ -135,7 +135,7 @@ class ClassFinder {
     // says how a plan runs is the same for the classes.
     const auto& [model, mode, precision, update, machine, num_devices, rules_digest, steps, graph,
                  views, recomputed, spread_branches, predicted_step_us, predicted_peak_bytes,
-                 seal] = plan_;
+                 peak_flops, seal] = plan_;
     classes_.plan = Plan();
     Plan& reduced = classes_.plan;
     reduced.model.loss = model.loss;
