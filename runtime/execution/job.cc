@@ -384,6 +384,10 @@ void Job::ForEachUnheldWeight(
 
 absl::Status Job::SetParameters(const LeafValues& leaves) {
   ISOMER_RETURN_IF_ERROR(status_);
+  // Who reads parts beside steps is not done yet.
+  if (const auto wait = std::exchange(before_update_, nullptr); wait != nullptr) {
+    ISOMER_RETURN_IF_ERROR(wait());
+  }
   if (schedule_.options.training) ISOMER_RETURN_IF_ERROR(SetUnheld(leaves));
   std::vector<std::optional<Arrangement>> arrangements;
   for (const Schedule::HostTensor& parameter : schedule_.parameters) {

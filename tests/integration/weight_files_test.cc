@@ -1,10 +1,9 @@
 // Weights that isomer-run begins with, --weights, and writes, --out. What other programs read and
 // write is in tests/scripts/weight_files_test.py.
-#include <filesystem>
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "pcg/support/file.h"
 #include "tests/integration/program.h"
@@ -48,7 +47,12 @@ TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     return result.err;
   };
-  EXPECT_THAT(refused(RunDigits({"--weights=" + weights}, "zoo:lenet?batch=4")),
+  EXPECT_THAT(
+      refused(RunDigits({"--weights=" + weights}, "zoo:lenet?batch=4")),
+      HasSubstr("'conv1.weight' is [16,1,3,3], and the model's is [6,1,5,5]: dim 0 is 16 and "
+                "not 6"));
+  EXPECT_THAT(refused(RunDigits({"--weights=" + weights},
+                                "zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=4")),
               HasSubstr("none is in both"));
   EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--rename_weights=conv=convolution"})),
               HasSubstr("it lacks 'conv1.bias', 'conv1.weight', 'conv2.bias' and 1 more of the "
@@ -64,7 +68,7 @@ TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {
   EXPECT_EQ(partial.exit_code, 0) << partial.err;
   EXPECT_THAT(partial.err,
               HasSubstr("lacks 'conv1.bias', 'conv1.weight': they begin as the model"));
-  EXPECT_THAT(partial.err, HasSubstr("has 'conv3.bias', 'conv3.weight', which the model lacks"));
+  EXPECT_THAT(partial.err, HasSubstr("has 'conv3.weight', 'conv3.bias', which the model lacks"));
 }
 
 }  // namespace
