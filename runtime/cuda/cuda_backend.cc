@@ -255,7 +255,9 @@ class CudaOperations : public DeviceOperations {
     p.low = low.data;
     p.count = count;
     p.factors = &factors->rate;
-    p.optimizer = static_cast<int64_t>(rule.optimizer);
+    // Of one weight alone, LAMB's and Muon's are Adam's (runtime/device/update.h).
+    const bool is_adams = TraitsOf(rule.optimizer).needs != UpdateNeeds::kElement;
+    p.optimizer = static_cast<int64_t>(is_adams ? OptimizerKind::kAdam : rule.optimizer);
     p.decays = rule.decays ? 1 : 0;
     p.nesterov = rule.settings.nesterov ? 1 : 0;
     p.gradient_dtype = static_cast<int64_t>(gradient.dtype);

@@ -52,7 +52,7 @@ std::vector<Forgery> ForgedOptions() {
       {"updates", "drained every second step where nothing flows", "tensor", Flushes(2),
        "there is no pipeline"},
       {"updates", "an optimizer that there is not", "data",
-       [](proto::PlanProto* p) { p->mutable_update()->set_optimizer("lamb"); }, "lamb"},
+       [](proto::PlanProto* p) { p->mutable_update()->set_optimizer("adamax"); }, "adamax"},
       {"updates", "a method that there is not", "data",
        [](proto::PlanProto* p) { p->mutable_update()->set_method("zero4"); }, "zero4"},
       {"updates", "a method that there is not, of one weight", "data",
@@ -66,6 +66,20 @@ std::vector<Forgery> ForgedOptions() {
       {"updates", "where nothing is trained: versions", "inference", Flushes(4), kOfInference},
       {"updates", "where nothing is trained: states", "inference",
        OfUpdate([](Update* u) { u->states_on_host = true; }), kOfInference},
+      {"updates", "where nothing is trained: averages", "inference",
+       OfUpdate([](Update* u) { u->averages = true; }), kOfInference},
+      {"updates", "of two versions, clipped", "data", OfUpdate([](Update* u) {
+         u->steps_between_flushes = 2;
+         u->clips = true;
+       }),
+       "do not go with clipping"},
+      {"updates", "at once, clipped, averaged", "data",
+       OfUpdate([](Update* u) { u->immediate = u->clips = u->averages = true; }), ""},
+      {"updates", "by LAMB, with an owner", "tied", OfUpdate([](Update* u) {
+         u->optimizer = OptimizerKind::kLamb;
+         u->method = UpdateMethod::kOwner;
+       }),
+       ""},
       {"updates", "shards of everything", "data",
        OfUpdate([](Update* u) { u->method = UpdateMethod::kShardedWeights; }), ""},
       {"updates", "an owner of a table that two calls read", "tied", Method("table"), ""},

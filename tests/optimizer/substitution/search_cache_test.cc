@@ -166,6 +166,8 @@ TEST(DigestOfCosts, IsAnotherForEachFieldThatChanges) {
       [](Inputs* in) { in->options.moments = 2; },
       [](Inputs* in) { in->options.update_method = UpdateMethod::kSharded; },
       [](Inputs* in) { in->options.low_precision_sums ^= true; },
+      [](Inputs* in) { in->options.clips ^= true; },
+      [](Inputs* in) { in->options.averages ^= true; },
       [](Inputs* in) { in->options.updates_together ^= true; },
       [](Inputs* in) { in->options.max_axes = 2; },
       [](Inputs* in) { in->options.max_choices = 2; },

@@ -342,6 +342,43 @@ output "loss" = %6
   EXPECT_THAT(updates({}), ElementsAre(2));
   EXPECT_THAT(updates({.bucket_bytes = 0}), ElementsAre(1, 1));
   EXPECT_THAT(updates({.immediate = true}), ElementsAre(1, 1));
+  // What waits for all gradients is not immediate, whatever is said.
+  EXPECT_THAT(updates({.immediate = true, .clips = true}), ElementsAre(2));
+  EXPECT_THAT(updates({.optimizer = OptimizerKind::kLamb, .immediate = true}), ElementsAre(2));
+}
+
+// However weights are updated, searches count the bytes and the memory that updates have.
+TEST(Update, TakesTheBytesThatSearchesCount) {
+  const Graph graph = Parsed(kThreeWeights);
+  constexpr int64_t kNumbers = 4 * (12 * 7 + 7 * 16 + 7);  // on four devices
+  for (const OptimizerTraits& traits : AllOptimizers()) {
+    for (const auto& [clips, averages] :
+         {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
+      const Schedule schedule =
+          LoweredWith(graph, {.optimizer = traits.kind, .clips = clips, .averages = averages});
+      EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus());
+      const WeightBytes each =
+          BytesOfWeight(DataType::kFloat32, traits.kind, false, averages, clips);
+      int64_t bytes = 0, states = 0;
+      for (const Task* task : TasksOf(schedule, TaskKind::kUpdate)) bytes += task->bytes;
+      for (const Buffer& buffer : schedule.buffers) {
+        if (buffer.role == BufferRole::kState) states += buffer.bytes();
+      }
+      EXPECT_EQ(bytes, kNumbers * each.update) << traits.name;
+      EXPECT_EQ(states, kNumbers * each.trained) << traits.name;
+    }
+  }
+}
+
+TEST(Update, VersionsOfWeightsDoNotWaitForGradients) {
+  for (const UpdateOptions& update :
+       {UpdateOptions{.optimizer = OptimizerKind::kMuon}, UpdateOptions{.clips = true},
+        UpdateOptions{.averages = true}}) {
+    EXPECT_EQ(CheckGoTogether(update), absl::OkStatus());
+    UpdateOptions versions = update;
+    versions.steps_between_flushes = 2;
+    EXPECT_THAT(CheckGoTogether(versions).message(), testing::HasSubstr("do not go with"));
+  }
 }
 
 TEST(Update, PlansKeepTheirOptions) {
@@ -359,7 +396,9 @@ TEST(Update, PlansKeepTheirOptions) {
                  .bucket_bytes = 0,
                  .bucket_ends = {"w2", "b"},
                  .eager_sums = true,
-                 .low_precision_sums = true};
+                 .low_precision_sums = true,
+                 .clips = true,
+                 .averages = true};
   EXPECT_NE(SealOf(plan), seal);
   const std::string path = absl::StrCat(testing::TempDir(), "/update_", getpid(), ".plan");
   ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());
