@@ -160,6 +160,12 @@ absl::Status Checkpoints::End(Json* summary) {
   return absl::OkStatus();
 }
 
+absl::Status Checkpoints::LoadBest(const LeafValues& initial) {
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                          Checkpoint::Open(options_.folder, stopping_->best_step()));
+  return checkpoint->Restore(initial, &job_);
+}
+
 absl::Status Checkpoints::WithAdvice(const absl::Status& status) {
   if (status.ok()) return status;
   const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir);

@@ -46,6 +46,9 @@ class Checkpoints {
   // Between two steps, `done` of `steps`: writes one if it is time, or the best test's step, and
   // says which signal asked to stop, on all processes alike; null: go on.
   absl::StatusOr<const char*> AfterStep(int64_t done, int64_t steps);
+  // Sets the job to what it was after the best test, of an earlier run. Errors: there is no such
+  // checkpoint any more.
+  absl::Status LoadBest(const LeafValues& initial);
   // How long training stood still for them, in total.
   double stall_us() const { return writer_->total_us(); }
   // Until all is written.

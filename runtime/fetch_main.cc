@@ -240,11 +240,12 @@ class Fetcher {
   }
 
   void SayWhatIsRandom(const LoweredPlan& lowered) const {
-    std::set<std::string> random;
+    std::set<std::string> random, of_data;
+    for (const ModelInput& input : InputsForData(lowered.mapped.graph)) of_data.insert(input.name);
     for (const Schedule::HostTensor& input : lowered.schedule.inputs) {
       for (NodeId leaf : input.leaves) {
         const Node& node = lowered.mapped.graph.node(leaf);
-        if (node.op.kind() == OpKind::kInput && !fed_.contains(node.name)) random.insert(node.name);
+        if (of_data.contains(node.name) && !fed_.contains(node.name)) random.insert(node.name);
       }
     }
     for (const std::string& name : random) {

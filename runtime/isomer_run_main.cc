@@ -573,8 +573,12 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
   }
-  // Else the best weights were saved when they were found.
-  if (!tests.StopsEarly() || tests.stopping().best_step < 0) ISOMER_RETURN_IF_ERROR(save());
+  const int64_t best_step = tests.StopsEarly() ? tests.stopping().best_step : -1;
+  const bool is_saved = best_step > steps.first_step;  // when it was found
+  if (best_step >= 0 && !is_saved && !absl::GetFlag(FLAGS_out).empty()) {
+    ISOMER_RETURN_IF_ERROR(checkpoints->LoadBest(initial));
+  }
+  if (!is_saved) ISOMER_RETURN_IF_ERROR(save());
   if (writes && !runner.trace().empty()) {
     ISOMER_RETURN_IF_ERROR(WriteInTime(
         stall_timeout, static_cast<int64_t>(runner.trace().size()), processes,

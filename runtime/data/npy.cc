@@ -131,7 +131,8 @@ absl::StatusOr<NpyArray> ReadArrayHeader(const DataFile& file, const ArrayPlace&
       file.ReadSome(extent.offset, std::min<int64_t>(extent.bytes, kLongestHeader)));
   if (!absl::StartsWith(head, kNpyMagic)) return error("it is no array of NumPy's");
   const size_t magic_bytes = kNpyMagic.size() + 2;
-  const bool is_first_version = head.size() > kNpyMagic.size() && head[kNpyMagic.size()] == 1;
+  const bool is_first_version =
+      absl::StartsWith(absl::ClippedSubstr(head, kNpyMagic.size()), "\x01");
   const size_t length_bytes = is_first_version ? 2 : 4;
   if (head.size() < magic_bytes + length_bytes) return error("it is cut short in its header");
   const size_t length = is_first_version ? LittleEndian<uint16_t>(head.data() + magic_bytes)

@@ -19,7 +19,7 @@ enum class ScoreKind {
 // An output of a model and the input that says what it should be, row-major: the i-th label is for
 // the i-th score, or line of scores.
 struct ScoredOutput {
-  std::string output, labels;
+  std::string output = "", labels = "";
   ScoreKind kind = ScoreKind::kValues;
   int64_t classes = 1;       // of kClasses
   int64_t labels_count = 0;  // of a batch
