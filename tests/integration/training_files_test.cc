@@ -95,7 +95,7 @@ TEST(TrainingFiles, OtherRowsTest) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("epoch 1: mean loss "));
-  EXPECT_THAT(result.out, HasSubstr("after step 7 test loss "));
+  EXPECT_THAT(result.out, HasSubstr("after step 7: test loss "));
 }
 
 // A name may hold what shells and formats take for theirs.
