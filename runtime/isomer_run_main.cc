@@ -76,7 +76,7 @@ ABSL_FLAG(
     "adversarial, in an order drawn from --execution_seed, over memory that is watched (slow; "
     "finds races)");
 ABSL_FLAG(uint64_t, execution_seed, 1, "of --execution=adversarial");
-ABSL_FLAG(double, stall_timeout, 6,
+ABSL_FLAG(double, stall_timeout, 5,
           "seconds after which a process that is not heard any more, or a disk that does not go on "
           "while a checkpoint is waited for, ends the run; 0: never (docs/running.md)");
 ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there are as many");

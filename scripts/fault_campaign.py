@@ -252,7 +252,9 @@ class Campaign:
                 if kills < 3 and pids:
                     rank = self.random.choice(list(pids))
                     step = newest(folder)
-                    kill(pids[rank])
+                    # One in four is stopped instead; its parent ends it when the others have.
+                    stops = not self.options.short and self.random.randrange(4) == 0
+                    kill(pids[rank], signal.SIGSTOP if stops else signal.SIGKILL)
                     kills += 1
                     while parent.poll() is None and newest(folder) <= step and kills < 3:
                         time.sleep(0.01)
@@ -262,6 +264,18 @@ class Campaign:
                 made = json.load(open(losses)).get("loss", [])
                 self.check(made == self.losses[STEPS - len(made):], f"{what}: other losses")
             self.check_resumes(folder, what)
+        # Who is asked to stop does, with a checkpoint, and is not started again.
+        for asked in (signal.SIGINT, signal.SIGTERM):
+            folder = self.folder("asked")
+            parent = self.start_parent(folder, "--restarts=20")
+            while parent.poll() is None and newest(folder) < 10:
+                time.sleep(0.001)
+            pids = self.children(parent)
+            kill(parent.pid, asked)
+            self.wait_for_all(parent, list(pids.values()), asked.name)
+            self.check(parent.returncode in (0, 3) and not self.words([parent]),
+                       f"{asked.name}: exit code {parent.returncode}: {self.words([parent])}")
+            self.check_resumes(folder, asked.name)
         # What fails at the same place each time is not started for ever.
         parent = self.start_parent(self.folder("vain"), "--restarts=20", "--schedule=" +
                                    self.rates(32))
@@ -345,7 +359,9 @@ class Campaign:
         processes = self.start(self.folder("count"), *more, faulty=rank,
                                fault={"LD_PRELOAD": self.options.disk, "FAULT_LOG": log})
         self.wait(processes, time.monotonic())
-        return len(open(log).read().splitlines()) if os.path.exists(log) else 0
+        count = len(open(log).read().splitlines()) if os.path.exists(log) else 0
+        self.check(count > 0, f"rank {rank}: {self.options.disk} counts no writes")
+        return count
 
     def some(self, total, count):
         numbers = list(range(1, total + 1))
@@ -496,9 +512,9 @@ class Campaign:
                 "failures": self.failures}
 
 
-def kill(pid):
+def kill(pid, how=signal.SIGKILL):
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, how)
     except ProcessLookupError:
         pass
 
@@ -580,9 +596,10 @@ def main():
     parser.add_argument("--communicator", default="tcp", choices=["tcp", "threads"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--count", type=int, help="of each part, in place of its own")
     parser.add_argument("--only", default="", help="parts, with commas between")
     parser.add_argument("--deadline", type=float, default=10, help="seconds")
-    parser.add_argument("--stall_timeout", type=float, default=6, help="of isomer-run")
+    parser.add_argument("--stall_timeout", type=float, default=5, help="of isomer-run")
     parser.add_argument("--json", default="", help="write the summary to this file")
     options = parser.parse_args()
     only = options.only.split(",") if options.only else list(PARTS)
@@ -597,6 +614,8 @@ def main():
             count = short if options.short else full
             if options.short and count == 0:
                 continue
+            if options.count is not None:
+                count = options.count
             campaign.part = name
             runs, failed, since = campaign.runs, len(campaign.failures), time.monotonic()
             run(campaign, count)

@@ -20,7 +20,7 @@ struct ProcessOptions {
   // And while others work: no computation between two messages takes so long.
   std::chrono::milliseconds longest_work = std::chrono::hours(1);
   // A rank that is not heard for so long is lost (liveness.h); 0: none is.
-  std::chrono::milliseconds stall_timeout = std::chrono::seconds(6);
+  std::chrono::milliseconds stall_timeout = std::chrono::seconds(5);
   // Larger messages of MPI's travel in parts: it counts bytes in an int.
   int64_t max_message_bytes = int64_t{1} << 30;
   // Of a rank, that may want a core each.

@@ -11,7 +11,7 @@
 namespace isomer {
 
 // How long a process that has an error may take to end by itself.
-inline constexpr std::chrono::milliseconds kTimeToEnd{1500};
+inline constexpr std::chrono::milliseconds kTimeToEnd{1000};
 
 // What a program does then: says `why`, if nobody has, and ends the process. Without one nothing is
 // done.

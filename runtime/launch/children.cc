@@ -148,7 +148,7 @@ class Children {
     std::vector<std::string> killed, given_up;
     for (size_t r = 0; r < children_.size(); ++r) {
       const int status = children_[r].status;
-      const std::string name = options_.are_ranks ? absl::StrCat("rank ", r) : "it";
+      const std::string name = options_.are_ranks ? absl::StrCat("rank ", r) : "the run";
       if (WIFEXITED(status)) {
         end.code = std::max(end.code, WEXITSTATUS(status));
       } else if (children_[r].was_given_up) {

@@ -95,6 +95,8 @@ int Open(const char* name, const char* path, int flags, mode_t mode) {
 
 }  // namespace
 
+// They take the place of the C library's, whatever the build hides.
+#pragma GCC visibility push(default)
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -165,3 +167,4 @@ int fdatasync(int file) {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop
