@@ -88,7 +88,7 @@ class Parent {
       const int code = end.code > kExitNo   ? end.code
                        : FolderOf().empty() ? kExitBadInput
                                             : kExitStopped;
-      if (!is_lost) return end.code;
+      if (!is_lost && end.code >= 0) return end.code;
       if (!end.stopped_by.empty()) return code;
       const std::string why_not = restarts.Failed(NewestStep());
       if (!why_not.empty()) return GiveUp(end, why_not, code);

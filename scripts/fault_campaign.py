@@ -402,7 +402,9 @@ class Campaign:
                 self.check(not torn or mode == "hang", f"{what}: left behind: {torn}")
                 for name in torn:
                     os.remove(os.path.join(self.scratch, name))
-                if mode != "hang" and os.path.isdir(folder):
+                # Who still writes when others give a checkpoint up may leave some of it, which the
+                # next run removes.
+                if self.options.communicator == "threads" and os.path.isdir(folder):
                     hidden = [n for n in os.listdir(folder) if n.startswith(".") or ".tmp." in n]
                     self.check(not hidden, f"{what}: left behind: {hidden}")
                 if newest(folder) > 0 or os.path.isdir(folder):

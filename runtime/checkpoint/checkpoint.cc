@@ -144,8 +144,10 @@ absl::Status TryFolder(const std::string& folder, std::chrono::milliseconds stal
   };
   const std::string told = status.ok() ? word : std::string(status.message());
   ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> words, control->Gather(told));
-  // Of an error of the first the others hear when the job ends.
-  ISOMER_RETURN_IF_ERROR(status);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> fails,
+                          control->Gather(status.ok() ? "" : "1"));
+  // All end alike: none has begun to train.
+  if (!fails[0].empty()) return is_first ? status : absl::UnavailableError(words[0]);
   bool sees_it = false;
   ISOMER_RETURN_IF_ERROR(DoInTime(stall_timeout, control, [&] {
     sees_it = ReadFile(probe).value_or("") == words[0];

@@ -69,7 +69,12 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Make(
   return writer;
 }
 
-CheckpointWriter::~CheckpointWriter() { is_given_up_ = true; }
+CheckpointWriter::~CheckpointWriter() {
+  is_given_up_ = true;
+  thread_.Wait().IgnoreError();
+  // Others may have written into it after the thread had removed it.
+  if (!status_.ok() && IsFirst()) RemoveUnfinished();
+}
 
 absl::Status CheckpointWriter::FindParts() {
   const Schedule& schedule = job_.schedule();
@@ -115,15 +120,20 @@ absl::Status CheckpointWriter::FindParts() {
   return absl::OkStatus();
 }
 
+// What a run that was killed, or this one, did not finish.
+void CheckpointWriter::RemoveUnfinished() const {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.folder, ignored)) {
+    if (IsUnfinishedName(entry.path().filename().string())) {
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
 absl::Status CheckpointWriter::MakeFolder(int64_t step, const StateLayout& layout) {
   std::error_code error;
   NoteDiskCall("mkdir");
-  // What a run that was killed did not finish.
-  for (const auto& entry : std::filesystem::directory_iterator(options_.folder, error)) {
-    if (IsUnfinishedName(entry.path().filename().string())) {
-      std::filesystem::remove_all(entry.path(), error);
-    }
-  }
+  RemoveUnfinished();
   const std::string folder = PathOf(UnfinishedName(step));
   std::filesystem::create_directory(folder, error);
   if (error) return FileSystemError(folder, error);

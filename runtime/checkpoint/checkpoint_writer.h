@@ -87,6 +87,7 @@ class CheckpointWriter {
   std::string PathOf(const std::string& name) const { return options_.folder + "/" + name; }
   absl::Status FindParts();
   absl::Status GiveUp(const absl::Status& status);
+  void RemoveUnfinished() const;
   absl::Status MakeFolder(int64_t step, const StateLayout& layout);
   absl::Status TakeCopies();
   // Of a device's thread that is about to update: until all is copied.

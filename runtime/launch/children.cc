@@ -26,6 +26,7 @@ constexpr std::chrono::milliseconds kLookAtChildren{10};
 // A program that cannot be started, as shells have it.
 constexpr int kExitNoProgram = 127;
 
+// Since the first start: one that comes between two is for those that would come next.
 volatile std::sig_atomic_t signals_to_pass_on = 0;
 volatile std::sig_atomic_t last_signal = 0;
 
@@ -173,13 +174,12 @@ class Children {
 }  // namespace
 
 absl::StatusOr<ChildrenEnd> RunChildren(const ChildrenOptions& options) {
-  signals_to_pass_on = 0;
-  last_signal = 0;
   for (int signal : {SIGINT, SIGTERM}) {
     struct sigaction action = {};
     action.sa_handler = PassOnSignal;
     sigaction(signal, &action, nullptr);
   }
+  if (last_signal != 0) return ChildrenEnd{-1, "", SignalName(last_signal)};
   Children children(options);
   if (const absl::Status status = children.Start(); !status.ok()) return status;
   int passed_on = 0;
