@@ -44,7 +44,7 @@ class Campaign:
         self.counts = collections.OrderedDict()
         self.longest = {}  # by part: seconds from the fault to the end of the last process
         self.part = ""
-        self.early = 0  # kills of processes that were not there
+        self.late = 0  # kills of who had ended
         self.runs = 0
         self.plan = os.path.join(scratch, "three.plan")
         self.data = os.path.join(ROOT, "models/data/digits.csv")
@@ -222,11 +222,13 @@ class Campaign:
             parent = self.start_parent(folder)
             time.sleep(moment)
             pids = self.children(parent)
-            victim = parent.pid if rank == "parent" else pids.get(rank)
-            if victim is None:  # Not there yet, or not any more.
-                self.early += 1
+            while rank != "parent" and rank not in pids and parent.poll() is None:
+                time.sleep(0.001)  # Until it is there.
+                pids = self.children(parent)
+            if rank == "parent" or rank in pids:
+                kill(parent.pid if rank == "parent" else pids[rank])
             else:
-                kill(victim)
+                self.late += 1
             self.wait_for_all(parent, list(pids.values()), what)
             self.check(parent.returncode in ((0, -9, 3) if rank == "parent" else (0, 2, 3)),
                        f"{what}: exit code {parent.returncode}: {self.words([parent])}")
@@ -510,7 +512,7 @@ class Campaign:
                 "seed": self.options.seed, "ranks": RANKS, "steps": STEPS,
                 "communicator": self.options.communicator,
                 "stall_timeout_s": self.options.stall_timeout,
-                "seconds": round(seconds), "kills_of_who_was_not_there": self.early, "runs": self.runs, "parts": self.counts,
+                "seconds": round(seconds), "kills_of_who_had_ended": self.late, "runs": self.runs, "parts": self.counts,
                 "failures": self.failures}
 
 

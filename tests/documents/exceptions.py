@@ -55,6 +55,8 @@ ANSWERS_NO = (
 # Flags in text that no program of ours has.
 FLAGS_OF_OTHERS = (
     (r"^--(allow-run-as-root|oversubscribe)$", "mpirun"),
+    (r"^--max-restarts$", "torchrun"),
+    (r"^--list-gpus$", "nvidia-smi"),
 )
 
 # What a document takes as given ("yours"), made by these commands in its folder.

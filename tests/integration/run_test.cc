@@ -261,18 +261,19 @@ TEST_P(RunBadFlag, IsOneLineAndExitCode2) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RunBadFlag,
-    testing::Values(
-        BadFlag{"NoSuchBackend", {"--backend=tpu"}, "cpu and cuda"},
-        BadFlag{"NoSuchCommunicator", {"--communicator=smoke"}, "there are threads, mpi and tcp"},
-        BadFlag{"NoMpirun", {"--communicator=mpi"}, "mpi"},
-        BadFlag{"NoSuchSplit", {"--test_split=half"}, "every_fifth is expected"},
-        BadFlag{"NoSuchMode", {"--mode=sleeping"}, "training or inference"},
-        BadFlag{"NegativeSteps", {"--steps=-1"}, "must not be negative"},
-        BadFlag{"NoSuchExecution", {"--execution=fast"}, "threaded and adversarial"},
-        BadFlag{"SeedOfNothing", {"--execution_seed=2"}, "is for --execution=adv"},
-        BadFlag{"NegativeChecks", {"--check_executions=-1"}, "must not be negative"},
-        BadFlag{"NoData", {"--data=nowhere.csv"}, "nowhere.csv"},
-        BadFlag{"TooFewRows", {"--test_split=tail:1797"}, "fewer than one batch"}),
+    testing::Values(BadFlag{"NoSuchBackend", {"--backend=tpu"}, "cpu and cuda"},
+                    BadFlag{"NoSuchCommunicator",
+                            {"--communicator=smoke"},
+                            "there are threads, processes, mpi and tcp"},
+                    BadFlag{"NoMpirun", {"--communicator=mpi"}, "mpi"},
+                    BadFlag{"NoSuchSplit", {"--test_split=half"}, "every_fifth is expected"},
+                    BadFlag{"NoSuchMode", {"--mode=sleeping"}, "training or inference"},
+                    BadFlag{"NegativeSteps", {"--steps=-1"}, "must not be negative"},
+                    BadFlag{"NoSuchExecution", {"--execution=fast"}, "threaded and adversarial"},
+                    BadFlag{"SeedOfNothing", {"--execution_seed=2"}, "is for --execution=adv"},
+                    BadFlag{"NegativeChecks", {"--check_executions=-1"}, "must not be negative"},
+                    BadFlag{"NoData", {"--data=nowhere.csv"}, "nowhere.csv"},
+                    BadFlag{"TooFewRows", {"--test_split=tail:1797"}, "fewer than one batch"}),
     [](const auto& info) { return info.param.name; });
 
 // Settings, a schedule and clipping on one device, and on 2 and 4 by several plans.
