@@ -161,8 +161,9 @@ absl::Status Checkpoints::End(Json* summary) {
 }
 
 absl::Status Checkpoints::LoadBest(const LeafValues& initial) {
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                          Checkpoint::Open(options_.folder, stopping_->best_step()));
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Checkpoint> checkpoint,
+      Checkpoint::Open(absl::StrCat(folder_, "/", CheckpointName(stopping_->best_step()))));
   return checkpoint->Restore(initial, &job_);
 }
 

@@ -57,8 +57,8 @@ absl::StatusOr<std::unique_ptr<WholeUpdates>> WholeUpdates::Make(
 absl::Status WholeUpdates::AddPart(int32_t t, int32_t segment,
                                    const Schedule::HostTensor& parameter,
                                    const std::set<BufferId>& gradients_once) {
-  const std::optional<std::vector<LeafView>> views = LeafViewsOf(graph_, parameter);
-  if (!views.has_value()) {
+  const std::optional<Arrangement> arrangement = Arrangement::Of(graph_, parameter);
+  if (!arrangement.has_value()) {
     return absl::UnimplementedError(
         absl::StrCat(graph_.Label(parameter.tensor.node), ": what devices have of '",
                      NameOf(graph_, parameter), "' is not parts of weights, which --optimizer=",
@@ -67,7 +67,7 @@ absl::Status WholeUpdates::AddPart(int32_t t, int32_t segment,
   const Task& task = schedule_.tasks[t];
   Part part{.task = t, .segment = segment, .device = task.devices[0]};
   part.counts = gradients_once.contains(task.reads[task.segments + segment]);
-  ForEachLeafLine(*views, schedule_.buffers[task.writes[segment]].box, [&](const LeafLine& line) {
+  arrangement->ForEachLine(schedule_.buffers[task.writes[segment]].box, [&](const LeafLine& line) {
     part.lines.push_back(line);
     part.elements[line.leaf] += line.count;
   });
