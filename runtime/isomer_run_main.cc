@@ -53,6 +53,7 @@
 #include "runtime/execution/learning_rate.h"
 #include "runtime/execution/make_backend.h"
 #include "runtime/fetch_main.h"
+#include "runtime/launch/children.h"
 #include "runtime/launch_main.h"
 #include "runtime/logging/process_memory.h"
 #include "runtime/logs_main.h"
@@ -604,9 +605,12 @@ absl::StatusOr<int> RunAsProcess(
   ISOMER_ASSIGN_OR_RETURN(const ExecutionKind execution, ExecutionKindFromFlags());
   ISOMER_ASSIGN_OR_RETURN(const std::chrono::milliseconds stall_timeout, StallTimeoutFromFlags());
   static auto* const end = new RunEnd;  // for as long as the process
+  auto connected = connect(
+      {.stall_timeout = stall_timeout, .threads_per_rank = Execution{execution}.num_threads()});
+  const bool has_parent = std::getenv(kParentVariable) != nullptr;
+  if (has_parent && absl::IsAborted(connected.status())) return kExitUnmet;
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessCommunicator> processes,
-                          connect({.stall_timeout = stall_timeout,
-                                   .threads_per_rank = Execution{execution}.num_threads()}));
+                          std::move(connected));
   end->SetLastResort(processes.get());
   const bool speaks = processes->rank() == 0;
   if (!speaks && std::freopen("/dev/null", "w", stdout) == nullptr) {

@@ -84,11 +84,11 @@ class Parent {
     Restarts restarts(absl::GetFlag(FLAGS_restarts));
     while (true) {
       ISOMER_ASSIGN_OR_RETURN(const ChildrenEnd end, RunChildren(OptionsOf(restarts.so_far() > 0)));
-      const bool is_lost = !end.killed.empty() || end.code == kExitStopped;
+      const bool is_lost = !end.killed.empty() || end.code == kExitStopped || end.code < 0;
       const int code = end.code > kExitNo   ? end.code
                        : FolderOf().empty() ? kExitBadInput
                                             : kExitStopped;
-      if (!is_lost && end.code >= 0) return end.code;
+      if (!is_lost) return end.code;
       if (!end.stopped_by.empty()) return code;
       const std::string why_not = restarts.Failed(NewestStep());
       if (!why_not.empty()) return GiveUp(end, why_not, code);

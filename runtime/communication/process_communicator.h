@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeMpiCommunicator(
     const ProcessOptions& options = {});
 
 // Connects with the other processes, as the environment names them (tcp_messages.h). Errors: it
-// names none; they do not come in time.
+// names none; they do not come in time; aborted: one of them was lost.
 absl::StatusOr<std::unique_ptr<ProcessCommunicator>> MakeTcpCommunicator(
     const ProcessOptions& options = {});
 

@@ -421,8 +421,8 @@ class TcpMessages : public ProcessMessages {
   }
   absl::Status EndedWithoutAWord(int32_t peer) const {
     const std::string place = liveness_.LastPlace(peer);
-    return absl::UnavailableError(absl::StrCat("rank ", peer, " ended without a word",
-                                               place.empty() ? "" : "; it was ", place));
+    return absl::AbortedError(absl::StrCat("rank ", peer, " ended without a word",
+                                           place.empty() ? "" : "; it was ", place));
   }
   // Hears what others said; does not wait.
   void Listen(const std::unique_lock<std::mutex>&);

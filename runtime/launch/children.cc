@@ -78,6 +78,7 @@ struct Child {
     setenv("MASTER_PORT", absl::StrCat(port).c_str(), 1);
     // None of another job is taken for one of this.
     setenv("TORCHELASTIC_RUN_ID", absl::StrCat("isomer-", parent, "-", port).c_str(), 1);
+    setenv(kParentVariable, "1", 1);
     unsetenv("ISOMER_PORT");
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");
   }
@@ -151,7 +152,7 @@ class Children {
       const int status = children_[r].status;
       const std::string name = options_.are_ranks ? absl::StrCat("rank ", r) : "the run";
       if (WIFEXITED(status)) {
-        end.code = std::max(end.code, WEXITSTATUS(status));
+        if (WEXITSTATUS(status) != kExitUnmet) end.code = std::max(end.code, WEXITSTATUS(status));
       } else if (children_[r].was_given_up) {
         given_up.push_back(absl::StrCat(name, " did not end, and was killed"));
       } else {

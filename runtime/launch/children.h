@@ -11,6 +11,11 @@
 
 namespace isomer {
 
+// Of each child that is a rank: who has not met the others, because one was lost, is to leave it to
+// its parent to say so, and to end with this code.
+inline constexpr char kParentVariable[] = "ISOMER_HAS_PARENT";
+inline constexpr int kExitUnmet = 4;
+
 struct ChildrenOptions {
   std::vector<std::string> command;  // a path, and its arguments
   int32_t count = 1;
@@ -23,8 +28,8 @@ struct ChildrenOptions {
 
 // How they ended.
 struct ChildrenEnd {
-  // 0: all did what they were to do. Else the largest code of those that ended by themselves; -1:
-  // none did.
+  // 0: all did what they were to do. Else the largest code of those that ended by themselves, and
+  // have said why; -1: none did.
   int code = 0;
   // "rank 1 was killed by SIGKILL", "rank 1 stood still, and was killed"; empty: none was killed by
   // others.
