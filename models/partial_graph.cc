@@ -74,7 +74,8 @@ absl::StatusOr<TensorRef> FindTensor(const std::map<std::string, TensorRef>& nam
   const std::vector<std::string> near = NamesLike(names, name);
   return absl::NotFoundError(absl::StrCat(
       "there is no tensor '", name, "'",
-      near.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?")));
+      near.empty() ? "; what an import merged or computed itself has no name"
+                   : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?")));
 }
 
 absl::StatusOr<Graph> CutGraph(const Graph& graph, const std::map<std::string, TensorRef>& feeds,

@@ -56,7 +56,9 @@ TEST(PartialGraph, AnUnknownNameIsAnsweredByThoseLikeIt) {
   };
   EXPECT_THAT(error("hiden"), HasSubstr("no tensor 'hiden'; did you mean 'hidden'?"));
   EXPECT_THAT(error("relu"), HasSubstr("did you mean '/relu_output_0'?"));
-  EXPECT_EQ(error("something quite different"), "there is no tensor 'something quite different'");
+  EXPECT_EQ(error("something quite different"),
+            "there is no tensor 'something quite different'; what an import merged or computed "
+            "itself has no name");
   EXPECT_EQ(error("w"), "");
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/evaluation_form.h"
+#include "pcg/ir/machine_view.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "runtime/checking/compare.h"
 #include "runtime/cpu/cpu_backend.h"
@@ -201,6 +203,74 @@ TEST(RunningStatistics, AreMovedByEveryStepThatTrains) {
   EXPECT_THAT(after_one.at("variance"), testing::Each(testing::Ne(1.0f)));
   tests.Evaluated();
   EXPECT_EQ(*tests.job().Statistics(), after_one);
+}
+
+// x [8,4] w -> batch norm, whose channels lie on `devices` devices -> mse with a target.
+struct SplitNorm {
+  Model model;
+  std::vector<MachineView> views;
+
+  explicit SplitNorm(int64_t devices) {
+    Graph& graph = model.graph;
+    const auto split = [&](TensorRef tensor) {
+      return devices == 1 ? tensor
+                          : *graph.AddOp(Operator(OpKind::kPartition,
+                                                  {{"axis", int64_t{-1}}, {"degree", devices}}),
+                                         {tensor});
+    };
+    const TensorRef x = graph.AddInput("x", SequentialType({8, 4}));
+    const TensorRef w = graph.AddWeight("w", SequentialType({4, 6}));
+    const TensorRef scale = graph.AddWeight("scale", SequentialType({6}));
+    const TensorRef shift = graph.AddWeight("shift", SequentialType({6}));
+    for (const char* name : {"mean", "variance"}) graph.AddConstant(name, SequentialType({6}));
+    const TensorRef h = *graph.AddOp(OpKind::kMatMul, {x, w});
+    const NodeId norm = *graph.Add(Operator(OpKind::kBatchNormTraining, {{"epsilon", 0.001}}),
+                                   {split(h), split(scale), split(shift)}, "norm");
+    const TensorRef y =
+        devices == 1
+            ? TensorRef{norm, 0}
+            : *graph.AddOp(Operator(OpKind::kCombine, {{"axis", int64_t{-1}}, {"degree", devices}}),
+                           {TensorRef{norm, 0}});
+    const TensorRef target = graph.AddInput("target", SequentialType({8, 6}));
+    graph.AddOutput("y", y);
+    graph.AddOutput("loss", *graph.AddOp(OpKind::kMeanSquaredError, {y, target}, "loss"));
+    model.loss = "loss";
+    model.statistics = {{"scale", "mean", "variance", 0.5}};
+    for (int id = 0; id < graph.num_nodes(); ++id) {
+      views.push_back(RowMajorView(graph.node(id).outputs[0]));
+    }
+  }
+};
+
+TEST(RunningStatistics, OfChannelsOnSeveralDevicesAreThoseOfOne) {
+  struct Found {
+    std::map<std::string, std::vector<float>> statistics;
+    std::vector<double> y;
+  };
+  const std::unique_ptr<Backend> backend = MakeCpuBackend();
+  std::vector<Found> found;
+  for (int64_t devices : {1, 2, 3}) {
+    const SplitNorm split(devices);
+    ScheduleOptions options;
+    options.num_devices = devices;
+    options.loss = "loss";
+    const auto schedule = LowerGraph(split.model.graph, split.views, options);
+    ASSERT_EQ(schedule.status(), absl::OkStatus());
+    const auto job = Job::Start(split.model.graph, *schedule, backend.get(),
+                                {.statistics = split.model.statistics});
+    ASSERT_EQ(job.status(), absl::OkStatus());
+    ASSERT_EQ((*job)->SetParameters(*InitialWeights(SplitNorm(1).model, 3)), absl::OkStatus());
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_EQ((*job)->TrainStep(RandomInputs(SplitNorm(1).model.graph, step), 0.1),
+                absl::OkStatus());
+    }
+    ASSERT_EQ((*job)->Evaluate(RandomInputs(SplitNorm(1).model.graph, 9)), absl::OkStatus());
+    found.push_back({*(*job)->Statistics(), (*job)->Output("y")->data});
+  }
+  for (size_t i : {1, 2}) {
+    EXPECT_EQ(found[i].statistics, found[0].statistics);
+    EXPECT_EQ(found[i].y, found[0].y);
+  }
 }
 
 TEST(ScoredOutput, IsWhatTheLossCompares) {
