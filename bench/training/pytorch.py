@@ -72,7 +72,7 @@ class Lstm(nn.Module):
 
 
 # The network, samples of a step, their tokens, the peak of the rate, the decay of weights.
-NETWORKS = {"gpt": (Gpt, 8, 16, 6e-4, 0.1), "lstm": (Lstm, 16, 32, 3e-3, 0.0)}
+NETWORKS = {"gpt": (Gpt, 8, 16, 6e-4, 0.1), "lstm": (Lstm, 16, 32, 1e-3, 0.0)}
 
 
 def batches_of(path, batch, seq):
@@ -118,6 +118,7 @@ def train(network, folder, batch, seq, peak, decay):
 
 
 def main(name, seed, folder, out=None):
+    torch.set_num_threads(1)
     torch.manual_seed(int(seed))
     kind, batch, seq, peak, decay = NETWORKS[name]
     network = kind()

@@ -89,7 +89,8 @@ def file_name(text):
 
 class Runner:
     def __init__(self, arguments):
-        self.bin, self.work, self.python = arguments.bin, arguments.work, arguments.python
+        self.bin, self.work = os.path.abspath(arguments.bin), os.path.abspath(arguments.work)
+        self.python = arguments.python and os.path.abspath(arguments.python)
         self.runs = not arguments.report
 
     def path(self, name):

@@ -56,13 +56,12 @@ LSTM = Training(
     "lstm", "Two LSTM layers on text",
     "Two layers of 128, unrolled over 32 bytes of text (data.py says which), Adam, clipped at 1.",
     "zoo:rnnlm?layers=2&steps=32&hidden=128&embedding=128&vocabulary=256&batch=16", "adam",
-    TEXT + " --steps=900 --learning_rate=0.003 --clip_norm=1",
+    TEXT + " --steps=300 --learning_rate=0.001 --clip_norm=1",
     (Plan("found by the search", 1, ""),
      Plan("data parallel", 2, DATA_PARALLEL, "tcp"),
      Plan("ZeRO 1", 4, ZERO_1),
-     Plan("ZeRO 3", 2, ZERO_3),
+     Plan("ZeRO 3", 8, ZERO_3),
      Plan("tensor 4", 4, "--plan=grid --tensor=4"),
-     Plan("pipeline 2", 2, "--plan=grid --pipeline=2 --micro_batch_size=4", "tcp"),
      Plan("pipeline 4", 4, "--plan=grid --pipeline=4 --micro_batch_size=4"),
      Plan("tensor 2 x pipeline 2 x data 2", 8, "--plan=grid --tensor=2 --pipeline=2 --micro_batch_size=4"),
      Plan("found by the search", 8, "", "tcp")), reads="text")
@@ -75,13 +74,13 @@ GPT = Training(
     TEXT + " --steps=300 --learning_rate=0.0006 --weight_decay=0.1 --clip_norm=1"
     " --schedule=cosine --warmup_steps=30 --noshuffle",
     (Plan("found by the search", 1, ""),
-     Plan("data parallel", 2, DATA_PARALLEL, "tcp"),
-     Plan("ZeRO 3", 4, ZERO_3),
-     Plan("sequence 2 x data 2", 4, "--plan=grid --context=2 --update=all_reduce", "mpi"),
-     Plan("pipeline 4", 4, "--plan=grid --pipeline=4 --micro_batch_size=2", "tcp"),
      Plan("tensor 2 x pipeline 2 x data 2, all recomputed", 8,
           "--plan=grid --tensor=2 --pipeline=2 --micro_batch_size=1 --recompute=full --update=sharded"),
-     Plan("found by the search", 8, "")), reads="text", pytorch="gpt")
+     Plan("found by the search", 8, ""),
+     Plan("ZeRO 3", 4, ZERO_3),
+     Plan("pipeline 4", 4, "--plan=grid --pipeline=4 --micro_batch_size=2"),
+     Plan("sequence 2 x data 2", 4, "--plan=grid --context=2 --update=all_reduce"),
+     Plan("data parallel", 2, DATA_PARALLEL, "tcp")), reads="text", pytorch="gpt")
 
 DLRM = Training(
     "dlrm", "DLRM on a log of clicks",
@@ -105,11 +104,11 @@ MOE = Training(
     "Two layers of Mixtral's kind, eight experts each, of which a byte of text takes two, Adam, clipped at 1. "
     "An expert takes 1.25 times its even share of a sequence, and drops what exceeds it.",
     "zoo:mixtral?layers=2&hidden=64&heads=8&key_heads=8&experts=8&intermediate=128&vocabulary=256"
-    "&seq=32&batch=8", "adam",
+    "&seq=16&batch=8", "adam",
     TEXT + " --steps=300 --learning_rate=0.0005 --clip_norm=1",
     (Plan("found by the search", 1, ""),
-     Plan("data parallel", 2, DATA_PARALLEL, "mpi"),
-     Plan("ZeRO 1", 2, ZERO_1),
+     Plan("data parallel", 2, DATA_PARALLEL, "tcp"),
+     Plan("ZeRO 1", 8, ZERO_1),
      Plan("ZeRO 3", 4, ZERO_3),
      Plan("experts 4", 4, "--plan=grid --expert=4", "tcp"),
      Plan("tensor 4", 4, "--plan=grid --tensor=4"),
@@ -122,7 +121,7 @@ LSTM_PYTORCH = Training(
     "The module Lstm of pytorch.py (nn.LSTM), exported to ONNX with its initial weights, on the rows of the text in "
     "their order, Adam, warm-up, cosine and clipping at 1.",
     "{work}/lstm.seed{seed}.onnx", "adam",
-    TEXT + " --steps=300 --learning_rate=0.003 --clip_norm=1 --schedule=cosine --warmup_steps=30 --noshuffle",
+    TEXT + " --steps=300 --learning_rate=0.001 --clip_norm=1 --schedule=cosine --warmup_steps=30 --noshuffle",
     (Plan("as it is", 1, "--plan=data_parallel"),
      Plan("found by the search", 2, "", "tcp"),
      Plan("ZeRO 3", 4, ZERO_3)),
