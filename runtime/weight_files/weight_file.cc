@@ -31,6 +31,16 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors", kIndexFile[] = "model.safetensors.index.json";
 constexpr char kReadTypes[] = "; float16, bfloat16, float32 and float64 are read";
 
+// Whether a file begins as torch.save writes it: a ZIP archive whose first member is a pickle, or,
+// of versions before 1.6, a pickle itself.
+bool IsPickle(absl::string_view head) {
+  constexpr size_t kNameSize = 26, kName = 30;  // in the header of a member
+  if (absl::StartsWith(head, "\x80\x02") || absl::StartsWith(head, "\x80\x04")) return true;
+  if (!absl::StartsWith(head, "PK\3\4") || head.size() < kName) return false;
+  const size_t size = static_cast<uint8_t>(head[kNameSize]);
+  return absl::EndsWith(head.substr(kName, size), "/data.pkl");
+}
+
 // Elements of a file, little-endian unless it says otherwise.
 struct Place {
   int64_t offset = 0, elements = 0;
@@ -221,7 +231,7 @@ std::string DimsText(const std::vector<int64_t>& dims) {
 absl::StatusOr<std::optional<WeightFile>> OpenWeightFile(const std::string& path,
                                                          ControlPlane* control,
                                                          std::vector<std::string>* notes) {
-  constexpr int64_t kLookedAt = 16;
+  constexpr int64_t kLookedAt = 256;
   WeightFileReader reader(path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -245,6 +255,11 @@ absl::StatusOr<std::optional<WeightFile>> OpenWeightFile(const std::string& path
   }
   ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> file, DataFile::Open(path));
   ISOMER_ASSIGN_OR_RETURN(const std::string head, file->ReadSome(0, kLookedAt));
+  if (IsPickle(head)) {
+    return file->Error(
+        "it is a pickle of PyTorch's, which may run any code; "
+        "safetensors.torch.save_file(module.state_dict(), ..) writes what is read");
+  }
   if (absl::StartsWith(head, "PK\3\4") || absl::StartsWith(head, "PK\5\6")) {
     ISOMER_RETURN_IF_ERROR(reader.AddNpz(path));
     return reader.Take();

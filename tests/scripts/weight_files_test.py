@@ -166,6 +166,13 @@ class WeightFiles(unittest.TestCase):
         digits.load_state_dict(
             safetensors.torch.load_file(self.at / "through.safetensors"), strict=True)
 
+    @unittest.skipIf(torch is None, "there is no torch")
+    def test_pickles(self):
+        for is_zip in True, False:
+            torch.save({"w": torch.zeros(3)}, self.at / "w.pt",
+                       _use_new_zipfile_serialization=is_zip)
+            self.refused(self.at / "w.pt", "w.pt: it is a pickle of PyTorch's", "save_file")
+
     def test_names(self):
         trained = self.trained()
         path = self.at / "w.safetensors"
