@@ -255,7 +255,8 @@ absl::StatusOr<std::optional<WeightFile>> OpenWeightFile(const std::string& path
   }
   ISOMER_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> file, DataFile::Open(path));
   ISOMER_ASSIGN_OR_RETURN(const std::string head, file->ReadSome(0, kLookedAt));
-  if (IsPickle(head)) {
+  // The size of a header may look like the beginning of a pickle.
+  if (!IsSafetensors(head) && IsPickle(head)) {
     return file->Error(
         "it is a pickle of PyTorch's, which may run any code; "
         "safetensors.torch.save_file(module.state_dict(), ..) writes what is read");
