@@ -74,6 +74,16 @@ absl::StatusOr<Tests> Tests::FromFlags(const Plan& plan, const Feeder& feeder,
   if (plan.mode == "training") {
     ISOMER_ASSIGN_OR_RETURN(options.metrics, MetricsFromFlags(options));
   }
+  if (feeder.test_rows() > 0 && !options.loss_is_mean && feeder.test_rows() < feeder.batch()) {
+    std::erase_if(options.metrics, [](MetricKind kind) {
+      return kind == MetricKind::kLoss || kind == MetricKind::kPerplexity;
+    });
+    if (options.metrics.empty()) {
+      ISOMER_RETURN_IF_ERROR(RefuseEvaluationFlags(absl::StrCat(
+          "needs more rows that test: there are ", feeder.test_rows(), " for batches of ",
+          feeder.batch(), ", and the model's own loss may be no mean over rows")));
+    }
+  }
   ISOMER_ASSIGN_OR_RETURN(const MetricKind monitor, ParseMetric(absl::GetFlag(FLAGS_monitor)));
   const auto& metrics = options.metrics;
   if (patience > 0 && std::find(metrics.begin(), metrics.end(), monitor) == metrics.end()) {

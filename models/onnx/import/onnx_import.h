@@ -6,7 +6,8 @@
 // any of another domain, is refused, never approximated.
 //
 // Leaves. Float initializers are weights; integers, values of Constant nodes, and the running
-// statistics of BatchNormalization are constants, which training leaves as they are. What follows
+// statistics of BatchNormalization are constants, which training leaves as they are (but for what
+// evaluation normalises by: Model::statistics). What follows
 // from constants and from shapes is computed at import; an If whose condition does is replaced by
 // its branch. FLOAT, FLOAT16, BFLOAT16, INT64, INT32 and BOOL keep their type, DOUBLE is read as
 // FLOAT. Data may lie in other files of the model's folder.
