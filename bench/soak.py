@@ -162,7 +162,9 @@ def main():
         sys.exit("bench/soak.py: too few steps: a tenth of them was over before it was looked at")
     first = statistics.median(early)
     growth = statistics.median(late) / first - 1
-    most = max(resident for step, resident in looks if 10 * step >= arguments.steps) / first - 1
+    # Behind the last step the summary is made, of all losses.
+    most = max(resident for step, resident in looks
+               if arguments.steps <= 10 * step < 10 * arguments.steps) / first - 1
     us = [statistics.median(tenth(step_us, arguments.steps, i)) for i in (1, 9)]
     processor_us = [processor_us_in_tenth(processors, arguments.steps, i) for i in (1, 9)]
     result = {
