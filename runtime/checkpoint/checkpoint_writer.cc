@@ -313,7 +313,7 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
   const std::string folder = PathOf(UnfinishedName(manifest.step()));
   CheckpointShare share;
   std::vector<uint64_t> sums;
-  ISOMER_RETURN_IF_ERROR(WriteShare(layout, folder, &sums));
+  ISOMER_RETURN_IF_ERROR(WriteShare(manifest.step(), layout, folder, &sums));
   share.mutable_sums()->Add(sums.begin(), sums.end());
   const int32_t rank = control_ == nullptr ? 0 : control_->rank();
   NoteDiskCall("fsync");
@@ -328,7 +328,7 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
 }
 
 // From weights that are NaN no training goes on: the checkpoint before them is worth more.
-absl::Status CheckpointWriter::CheckIsFinite(const Part& part) const {
+absl::Status CheckpointWriter::CheckIsFinite(const Part& part, int64_t step) const {
   const auto* const elements = reinterpret_cast<const float*>(memory_->data() + part.place);
   const int64_t bytes = job_.schedule().buffers[part.part.buffer].bytes();
   const bool is_finite =
@@ -336,13 +336,14 @@ absl::Status CheckpointWriter::CheckIsFinite(const Part& part) const {
                   [](float element) { return std::isfinite(element); });
   if (is_finite) return absl::OkStatus();
   const NodeId leaf = job_.schedule().parameters[part.part.parameter].leaves[0];
-  return absl::OutOfRangeError(absl::StrCat(
-      part.part.slot == 0 ? "weight '" : "the optimizer's state of '", graph_.node(leaf).name,
-      "' is not finite; no checkpoint is made of it; try a lower --learning_rate"));
+  return absl::OutOfRangeError(
+      absl::StrCat(part.part.slot == 0 ? "weight '" : "the optimizer's state of '",
+                   graph_.node(leaf).name, "' is not finite after step ", step,
+                   "; no checkpoint is made of it; try a lower --learning_rate"));
 }
 
-absl::Status CheckpointWriter::WriteShare(const StateLayout& layout, const std::string& folder,
-                                          std::vector<uint64_t>* sums) {
+absl::Status CheckpointWriter::WriteShare(int64_t step, const StateLayout& layout,
+                                          const std::string& folder, std::vector<uint64_t>* sums) {
   const std::string path = absl::StrCat(folder, "/", kStateFile);
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<StateFileWriter> file, StateFileWriter::Open(path));
   std::vector<PositionSum> of_tensor(layout.tensors.size());
@@ -350,7 +351,7 @@ absl::Status CheckpointWriter::WriteShare(const StateLayout& layout, const std::
     if (is_given_up_) return absl::CancelledError("the checkpoint was given up");
     const Box& box = job_.schedule().buffers[part.part.buffer].box;
     const auto* elements = reinterpret_cast<const float*>(memory_->data() + part.place);
-    ISOMER_RETURN_IF_ERROR(CheckIsFinite(part));
+    ISOMER_RETURN_IF_ERROR(CheckIsFinite(part, step));
     for (const auto& [leaf, t] : part.tensors) {
       const auto lines = [&, leaf = leaf](absl::FunctionRef<void(const StateLine&)> f) {
         part.arrangement.ForEachLineOf(leaf, box, [&](const LeafLine& line) {

@@ -95,8 +95,8 @@ class CheckpointWriter {
   // In the thread.
   absl::Status Write(const CheckpointManifest& manifest, const StateLayout& layout);
   absl::Status CopyBesideStep();
-  absl::Status CheckIsFinite(const Part& part) const;
-  absl::Status WriteShare(const StateLayout& layout, const std::string& folder,
+  absl::Status CheckIsFinite(const Part& part, int64_t step) const;
+  absl::Status WriteShare(int64_t step, const StateLayout& layout, const std::string& folder,
                           std::vector<uint64_t>* sums);
   absl::Status WriteUnheld(const StateLayout& layout, StateFileWriter* file,
                            std::vector<PositionSum>* sums);

@@ -93,7 +93,7 @@ TEST(Faults, NoCheckpointIsMadeOfWeightsThatAreNotFinite) {
       plan, "poison.json",
       {"--learning_rate=3e38", "--weight_decay=3e38", "--steps=1", "--checkpoint_dir=" + folder});
   EXPECT_EQ(result.exit_code, 3) << result.out;
-  EXPECT_THAT(result.err, HasSubstr("is not finite; no checkpoint is made of it"));
+  EXPECT_THAT(result.err, HasSubstr("is not finite after step 1; no checkpoint is made of it"));
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 

@@ -73,10 +73,10 @@ std::vector<std::string> OnDigits(const std::string& what,
   return arguments;
 }
 
-// The numbers of "key": [..] or of "key": number.
+// The numbers of the last "key": [..] or "key": number, behind those of tests.
 std::vector<double> Numbers(const std::string& json, const std::string& key) {
   std::vector<double> numbers;
-  size_t at = json.find(absl::StrCat("\"", key, "\":"));
+  size_t at = json.rfind(absl::StrCat("\"", key, "\":"));
   if (at == std::string::npos) return numbers;
   at += key.size() + 3;
   const size_t open = json.find_first_not_of(' ', at);
