@@ -157,6 +157,8 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
     }
   }
   for (auto& [t, launch] : evaluations_) {
+    // What the call makes in training besides, and saves for its gradient, is not asked for.
+    launch.writes.resize(1);
     if (statistics_ == nullptr || !statistics_->has(t)) continue;
     for (const void* of_channels : statistics_->MeanAndVariance(t)) {
       launch.reads.push_back(of_channels);
@@ -504,8 +506,9 @@ absl::Status Executor::RunKernel(int32_t t) {
   if (!evaluates_) return statistics_->Keep(t, launch.writes[1], launch.writes[2]);
   const auto [mean, variance] = statistics_->InFloat32(t);
   const int64_t bytes = statistics_->count(t) * static_cast<int64_t>(sizeof(float));
-  ISOMER_RETURN_IF_ERROR(operations_.Copy(mean, bytes, launch.writes[1]));
-  return operations_.Copy(variance, bytes, launch.writes[2]);
+  const std::vector<void*>& of_training = launches_.at(t).writes;
+  ISOMER_RETURN_IF_ERROR(operations_.Copy(mean, bytes, of_training[1]));
+  return operations_.Copy(variance, bytes, of_training[2]);
 }
 
 Executor::Operands Executor::Operands::From(int64_t place) const {

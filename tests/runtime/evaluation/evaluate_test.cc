@@ -71,8 +71,10 @@ std::string RowsForTests(int rows) {
 
 class TestsOfModel {
  public:
-  TestsOfModel(Model model, int test_rows) : model_(std::move(model)), backend_(MakeCpuBackend()) {
+  TestsOfModel(Model model, int test_rows, DataType precision = DataType::kFloat32)
+      : model_(std::move(model)), backend_(MakeCpuBackend()) {
     plan_.model = model_;
+    plan_.precision = precision;
     plan_.graph = model_.graph;
     plan_.views = SequentialViews(plan_.graph);
     lowered_ = std::make_unique<LoweredPlan>(*LowerPlan(plan_));
@@ -130,14 +132,15 @@ class TestsOfModel {
     return {{MetricKind::kLoss, loss / count}, {MetricKind::kAccuracy, right / count}};
   }
 
-  void ExpectAsByHand(int64_t rows) {
+  void ExpectAsByHand(int64_t rows, double tolerance = 2e-6) {
     const Evaluation evaluation = Evaluated();
     EXPECT_EQ(evaluation.rows, rows);
     EXPECT_EQ(evaluation.rows_of_loss, rows);
     const MetricValues expected = ByHand(rows);
     EXPECT_NEAR(*ValueOf(evaluation.metrics, MetricKind::kLoss),
-                *ValueOf(expected, MetricKind::kLoss), 2e-6)
+                *ValueOf(expected, MetricKind::kLoss), tolerance)
         << rows;
+    if (plan_.precision != DataType::kFloat32) return;
     EXPECT_EQ(*ValueOf(evaluation.metrics, MetricKind::kAccuracy),
               *ValueOf(expected, MetricKind::kAccuracy))
         << rows;
@@ -175,6 +178,14 @@ TEST(Evaluate, BatchNormsTakeRunningStatistics) {
   tests.ExpectAsByHand(7);
   tests.Train(1);
   tests.ExpectAsByHand(7);
+}
+
+TEST(Evaluate, InLowPrecision) {
+  for (DataType precision : {DataType::kBFloat16, DataType::kFloat16}) {
+    TestsOfModel tests(ClassifierOf(true, true), 7, precision);
+    tests.Train(3);
+    tests.ExpectAsByHand(7, 0.02);
+  }
 }
 
 TEST(Evaluate, TrainingGoesOnAsIfThereHadBeenNoTest) {
