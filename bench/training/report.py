@@ -113,9 +113,9 @@ def picture(training, rows):
         off = differences(rows[0].summary["loss"], row.summary["loss"])
         losses.line(row.summary["loss"][:STEPS], colour, row.name)
         apart.line([math.log10(value) if value else apart.low for value in off], colour, row.name)
-        x, y = 60 + number % 3 * 290, 372 + number // 3 * 17
+        x, y = 60 + number % 2 * 460, 372 + number // 2 * 17
         legend.append(f'<text x="{x}" y="{y}" fill="{colour}">{row.name}</text>')
-    height = 382 + (len(plans) - 1) // 3 * 17
+    height = 382 + (len(plans) - 1) // 2 * 17
     return "\n".join(
         [f'<svg xmlns="http://www.w3.org/2000/svg" width="920" height="{height}" font-family="sans-serif" font-size="11">',
          '<rect width="100%" height="100%" fill="white"/>',
