@@ -148,7 +148,8 @@ TEST(Accumulation, SkipsAGroupWithAGradientThatIsNotFinite) {
   ASSERT_EQ((*job)->AddGradients(RandomInputs(plan.model.graph, 6)), absl::OkStatus());
   ASSERT_EQ((*job)->UpdateWithMean(0.1), absl::OkStatus());
   EXPECT_EQ((*job)->updates(), 1);
-  for (const auto& [name, value] : (*job)->Parameters().value()) {
+  const HostValues trained = (*job)->Parameters().value();
+  for (const auto& [name, value] : trained) {
     for (double x : value.data) EXPECT_TRUE(std::isfinite(x)) << name;
   }
 }
@@ -206,7 +207,8 @@ void ExpectAveragesOf(const Model& model, const Graph& parallel, const Schedule&
     const double loss = ReferenceStep(model, whole, test, false)->outputs.at("loss").data[0];
     EXPECT_NEAR(found, loss, 1e-4 * (1 + std::abs(loss))) << t;
     ASSERT_EQ((*job)->SwapAverages(), absl::OkStatus());
-    for (const auto& [name, value] : (*job)->Parameters().value()) {
+    const HostValues swapped_back = (*job)->Parameters().value();
+    for (const auto& [name, value] : swapped_back) {
       EXPECT_EQ(value.data, weights.at(name).data) << name;
     }
   }
