@@ -289,7 +289,7 @@ TEST(WholeUpdates, TrainMastersOfLowPrecision) {
   }
 }
 
-// A weight of zeros, a single number, and one on which the loss does not depend.
+// A weight of zeros, a single number, and one row.
 TEST(WholeUpdates, TakeOddWeights) {
   Model model;
   model.graph = Parsed(R"(
@@ -298,14 +298,13 @@ TEST(WholeUpdates, TakeOddWeights) {
 %2 = weight "zero" : f32[7]
 %3 = weight "number" : f32[]
 %4 = weight "row" : f32[1,7]
-%5 = weight "unused" : f32[3,3]
-%6 = input "y" : f32[6,7]
-%7 = matmul(%0, %1) : f32[6,7]
-%8 = add(%7, %2) : f32[6,7]
-%9 = mul(%8, %3) : f32[6,7]
-%10 = add(%9, %4) : f32[6,7]
-%11 = mse(%10, %6) : f32[]
-output "loss" = %11
+%5 = input "y" : f32[6,7]
+%6 = matmul(%0, %1) : f32[6,7]
+%7 = add(%6, %2) : f32[6,7]
+%8 = mul(%7, %3) : f32[6,7]
+%9 = add(%8, %4) : f32[6,7]
+%10 = mse(%9, %5) : f32[]
+output "loss" = %10
 )");
   model.loss = "loss";
   model.weights["zero"] = std::vector<float>(7, 0);
