@@ -46,6 +46,7 @@ class Campaign:
         self.counts = collections.OrderedDict()
         self.longest = {}  # by part: seconds from the fault to the end of the last process
         self.part = ""
+        self.whole_run_s = 0  # that a run takes now
         self.late = 0  # kills of who had ended
         self.runs = 0
         self.plan = os.path.join(scratch, "three.plan")
@@ -364,9 +365,11 @@ class Campaign:
         log = os.path.join(self.scratch, "calls.log")
         if os.path.exists(log):
             os.remove(log)
+        begin = time.monotonic()
         processes = self.start(self.folder("count"), *more, faulty=rank,
                                fault={"LD_PRELOAD": self.options.disk, "FAULT_LOG": log})
         self.wait(processes)
+        self.whole_run_s = time.monotonic() - begin
         count = len(open(log).read().splitlines()) if os.path.exists(log) else 0
         self.check(count > 0, f"rank {rank}: {self.options.disk} counts no writes")
         return count
@@ -395,7 +398,8 @@ class Campaign:
                     if mode == "hang" and is_quiet(folder):
                         break
                     time.sleep(0.005)
-                since = time.monotonic()
+                # A disk that hangs is waited for at the next checkpoint, up to a run later.
+                since = time.monotonic() + (self.whole_run_s if mode == "hang" else 0)
                 self.wait(processes, since)
                 lines = self.check_end(processes, what, may_not_have_begun=True)
                 codes = {p.returncode for p in processes}
