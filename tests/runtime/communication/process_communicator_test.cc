@@ -339,10 +339,10 @@ PROCESS_CASE(3, StoppedRankEndsTheJob) {
     EXPECT_EQ(std::system(wakes.c_str()), 0);
     raise(SIGSTOP);
   }
-  const absl::Status status = c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1);
+  // What the others had sent before they gave it up may be there when it is continued.
+  const absl::Status status = c->Finish(c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1));
   EXPECT_THAT(std::string(status.message()), StartsWith("rank 1 is not heard any more since "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("when it was in step 7"));
-  EXPECT_EQ(c->Finish(status), status);
   EXPECT_EQ(c->speaks(), c->rank() == 0);
 }
 
