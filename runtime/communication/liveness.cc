@@ -105,6 +105,8 @@ milliseconds Liveness::Silence(const Peer& peer) const {
 
 absl::Status Liveness::Check() const {
   const std::lock_guard lock(mutex_);
+  // Since this beat began, this process itself stood still: the next one judges.
+  if (is_started_ && Clock::now() - last_beat_ > stall_timeout_ / 2) return absl::OkStatus();
   for (size_t r = 0; r < peers_.size(); ++r) {
     const milliseconds silence = Silence(peers_[r]);
     if (static_cast<int32_t>(r) == rank_ || silence <= stall_timeout_) continue;

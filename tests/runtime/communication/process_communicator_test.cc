@@ -329,13 +329,13 @@ TEST(TcpCommunicator, KilledRankEndsTheJob) {
 
 // The others say who it was and where; continued, it ends as they do.
 PROCESS_CASE(3, StoppedRankEndsTheJob) {
-  const auto c = Ranks(carrier, {.stall_timeout = milliseconds(1000)});
+  const auto c = Ranks(carrier, {.stall_timeout = milliseconds(3000)});
   float number = 1;
   EnterStep(7);
-  std::this_thread::sleep_for(milliseconds(300));  // Until all have heard that.
+  std::this_thread::sleep_for(milliseconds(600));  // Until all have heard that.
   EXPECT_TRUE(c->AllReduce({0, 1, 2}, DataType::kFloat32, &number, 1).ok());
   if (c->rank() == 1) {
-    const std::string wakes = absl::StrCat("(sleep 3; kill -CONT ", getpid(), ") &");
+    const std::string wakes = absl::StrCat("(sleep 6; kill -CONT ", getpid(), ") &");
     EXPECT_EQ(std::system(wakes.c_str()), 0);
     raise(SIGSTOP);
   }
