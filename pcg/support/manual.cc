@@ -1,5 +1,7 @@
 #include "pcg/support/manual.h"
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "pcg/support/program_flags.h"
 
 namespace isomer {
@@ -92,6 +95,15 @@ std::string UsageOf(const ProgramInfo& info) {
   return absl::StrJoin(lines, ".br\n");
 }
 
+// A part of a program that has flags of its own, such as isomer-run's checkpoints_main.cc; "" for
+// what is of the whole program.
+std::string TopicOf(const absl::CommandLineFlag& flag) {
+  const std::string file = flag.Filename();
+  absl::string_view stem = absl::string_view(file).substr(file.find_last_of('/') + 1);
+  if (!absl::ConsumeSuffix(&stem, "_main.cc") || absl::StartsWith(stem, "isomer_")) return "";
+  return absl::StrReplaceAll(stem, {{"_", " "}});
+}
+
 std::string FlagsOf(const ProgramCommand& command) {
   return absl::StrJoin(command.flags, ", ", [](std::string* out, absl::string_view flag) {
     absl::StrAppend(out, "--", flag);
@@ -110,12 +122,17 @@ std::string HelpText(const ProgramInfo& info) {
   for (const std::string& use : uses) {
     absl::StrAppend(&text, &use == &uses.front() ? " " : "       ", info.name, " ", use, "\n");
   }
-  absl::StrAppend(&text, "\nFlags:\n");
+  std::map<std::string, std::string> of_topics;  // "" first
   for (const absl::CommandLineFlag* flag : ProgramFlags()) {
     const std::string value = flag->DefaultValue();
-    absl::StrAppend(&text, "  --", flag->Name(), ": ", flag->Help(),
+    absl::StrAppend(&of_topics[TopicOf(*flag)], "  --", flag->Name(), ": ", flag->Help(),
                     value.empty() ? "" : absl::StrCat(" (", value, ")"), "\n");
   }
+  for (const auto& [topic, flags] : of_topics) {
+    absl::StrAppend(&text, topic.empty() ? "\nFlags" : absl::StrCat("\nFlags of ", topic), ":\n",
+                    flags);
+  }
+  absl::StrAppend(&text, "\n");
   const std::vector<CommonFlag>& common = CommonFlags();
   absl::StrAppend(&text, "Of every program: ",
                   absl::StrJoin(common, "; ",

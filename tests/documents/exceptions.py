@@ -24,8 +24,9 @@ NOT_RUN = (
     (r"^chromium ", "ctest's `report_page_in_a_browser`"),
     (r"\| man -l", "needs man"),
     (r"^(time )?build/release/bench/|^bench/\w+\.sh", "bench/run.sh, by hand"),
+    (r"\bbench/(soak|checkpoint_stall)\.py", "20,000 steps, or a billion parameters"),
     (r"^(time )?build/release/bin/", "bench/run.sh, by hand"),
-    (r"^bench/training/train\.py |\$(WORK|FLAGS)|^WORK=", "bench/training/train.py runs it, in hours; ctest's `trainings`"),
+    (r"^bench/training/train\.py\b|\$(WORK|FLAGS)|^WORK=", "bench/training/train.py runs it, in hours; ctest's `trainings`"),
     (r"^build/release/tests/", "ctest runs it"),
 )
 
