@@ -1,7 +1,6 @@
 // Loop, Scan and sequences: what they become where all is known at import, and files that misuse
 // them.
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/onnx/import/onnx_import.h"
 #include "models/onnx/onnx.pb.h"
-#include "pcg/evaluation/evaluator.h"
+#include "tests/models/model_value.h"
 
 namespace isomer {
 namespace {
@@ -44,29 +43,7 @@ absl::StatusOr<Model> ReadLoop(const std::string& nodes) {
   return ParseOnnx(LoopFile(nodes), "net.onnx");
 }
 
-Numbers ValueOf(const std::string& nodes) {
-  const absl::StatusOr<Model> model = ReadLoop(nodes);
-  EXPECT_TRUE(model.ok()) << model.status();
-  if (!model.ok()) return {};
-  std::map<NodeId, Value<double>> leaves;
-  for (int id = 0; id < model->graph.num_nodes(); ++id) {
-    const Node& node = model->graph.node(id);
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    if (node.op.kind() == OpKind::kInput) {
-      array.data = {-1, 2, 3};
-    } else {
-      const StoredValues& values = model->weights.at(node.name);
-      array.data.assign(values.begin(), values.end());
-    }
-    leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
-  }
-  const auto values = EvaluateGraph(model->graph, leaves);
-  EXPECT_TRUE(values.ok()) << values.status();
-  if (!values.ok()) return {};
-  const TensorRef y = model->graph.outputs()[0].tensor;
-  return (*values)[y.node.value][y.output].parts[0].data;
-}
+Numbers ValueOf(const std::string& nodes) { return ModelValue(ReadLoop(nodes), {-1, 2, 3}); }
 
 std::string LoopError(const std::string& nodes) {
   const absl::StatusOr<Model> model = ReadLoop(nodes);

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "models/onnx/import/onnx_import.h"
 #include "models/onnx/onnx.pb.h"
-#include "pcg/evaluation/evaluator.h"
+#include "tests/models/model_value.h"
 
 namespace isomer {
 namespace {
@@ -48,27 +48,7 @@ absl::StatusOr<Model> Read(const std::string& functions, const std::string& node
 
 // y for x = [-2, 3].
 std::vector<double> Result(const std::string& functions, const std::string& nodes) {
-  const absl::StatusOr<Model> model = Read(functions, nodes);
-  EXPECT_TRUE(model.ok()) << model.status();
-  if (!model.ok()) return {};
-  std::map<NodeId, Value<double>> leaves;
-  for (int id = 0; id < model->graph.num_nodes(); ++id) {
-    const Node& node = model->graph.node(id);
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    if (node.op.kind() == OpKind::kInput) {
-      array.data = {-2, 3};
-    } else {
-      const StoredValues& values = model->weights.at(node.name);
-      array.data.assign(values.begin(), values.end());
-    }
-    leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
-  }
-  const auto values = EvaluateGraph(model->graph, leaves);
-  EXPECT_TRUE(values.ok()) << values.status();
-  if (!values.ok()) return {};
-  const TensorRef y = model->graph.outputs()[0].tensor;
-  return (*values)[y.node.value][y.output].parts[0].data;
+  return ModelValue(Read(functions, nodes), {-2, 3});
 }
 
 std::string ErrorOf(const std::string& functions, const std::string& nodes) {
