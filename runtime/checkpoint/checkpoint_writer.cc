@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Make(
 CheckpointWriter::~CheckpointWriter() {
   is_given_up_ = true;
   thread_.Wait().IgnoreError();
-  // Others may have written into it after the thread had removed it.
+  // Not before: others that do not find it would have an error that hides the first.
   if (!status_.ok() && IsFirst()) RemoveUnfinished();
 }
 
@@ -244,10 +244,6 @@ absl::Status CheckpointWriter::Begin(int64_t step, uint64_t seed, const std::str
       changed_.notify_all();
     }
     if (written.ok()) written = Write(manifest, layout);
-    if (!written.ok() && IsFirst()) {
-      std::error_code ignored;
-      std::filesystem::remove_all(PathOf(UnfinishedName(manifest.step())), ignored);
-    }
     const std::lock_guard lock(mutex_);
     status_ = std::move(written);
     write_us_ = std::max<double>(write_us_, UsSince(start));
