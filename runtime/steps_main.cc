@@ -14,19 +14,11 @@
 #include "pcg/support/status_macros.h"
 #include "runtime/check_main.h"
 #include "runtime/device/statistics.h"
+#include "runtime/device/us_since.h"
 #include "runtime/device/whereabouts.h"
 #include "runtime/execution/not_finite.h"
 
 namespace isomer {
-namespace {
-
-double UsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-}  // namespace
-
 std::vector<double> StepRunner::RatesOf(int64_t first, int64_t count) const {
   std::vector<double> rates;
   for (int64_t step = first; step < first + count; ++step) {
@@ -139,8 +131,7 @@ absl::StatusOr<std::optional<Evaluation>> StepRunner::TestAfter(int64_t from, in
       stopping.set_without_better(tests_.stopping().without_better);
       checkpoints_->set_stopping(stopping);
     }
-    test_us_ =
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    test_us_ = UsSince(start);
   }
   const bool in_line = EndEpochs(from, to, tests_.CountsSteps() ? "" : text);
   if (!text.empty() && (!in_line || tests_.CountsSteps())) {

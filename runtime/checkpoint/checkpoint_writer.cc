@@ -19,6 +19,7 @@
 #include "pcg/support/status_macros.h"
 #include "pcg/support/utf8.h"
 #include "runtime/checkpoint/disk_progress.h"
+#include "runtime/device/us_since.h"
 #include "runtime/device/whereabouts.h"
 #include "runtime/execution/arrangement.h"
 #include "runtime/execution/host_memory.h"
@@ -36,10 +37,6 @@ constexpr std::chrono::milliseconds kTell{500};
 constexpr char kDone[] = "done";
 // What is copied in one go, by one of the threads that copy.
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
-
-double UsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 std::string ShareFile(int32_t rank) { return absl::StrCat("rank-", rank); }
 

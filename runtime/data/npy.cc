@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "pcg/support/little_endian.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/data/element_type.h"
 
@@ -26,13 +26,6 @@ struct ArrayPlace {
   std::string name;  // what errors call it
   int64_t offset = 0, bytes = 0;
 };
-
-template <typename T>
-T LittleEndian(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
 
 std::string Shown(absl::string_view text) {
   constexpr size_t kShown = 40;
@@ -135,8 +128,8 @@ absl::StatusOr<NpyArray> ReadArrayHeader(const DataFile& file, const ArrayPlace&
       absl::StartsWith(absl::ClippedSubstr(head, kNpyMagic.size()), "\x01");
   const size_t length_bytes = is_first_version ? 2 : 4;
   if (head.size() < magic_bytes + length_bytes) return error("it is cut short in its header");
-  const size_t length = is_first_version ? LittleEndian<uint16_t>(head.data() + magic_bytes)
-                                         : LittleEndian<uint32_t>(head.data() + magic_bytes);
+  const size_t length = is_first_version ? LittleEndianAt<uint16_t>(head.data() + magic_bytes)
+                                         : LittleEndianAt<uint32_t>(head.data() + magic_bytes);
   const size_t begin = magic_bytes + length_bytes;
   if (length > static_cast<size_t>(kLongestHeader) - begin) {
     return error("its header is longer than 64 KiB");
@@ -201,21 +194,21 @@ class ZipReader {
     std::vector<Member> members;
     for (absl::string_view left = directory; !left.empty();) {
       if (left.size() < kEntryBytes || !absl::StartsWith(left, "PK\1\2")) return CutShort();
-      const size_t name_bytes = LittleEndian<uint16_t>(&left[28]);
-      const size_t extra_bytes = LittleEndian<uint16_t>(&left[30]);
-      const size_t comment_bytes = LittleEndian<uint16_t>(&left[32]);
+      const size_t name_bytes = LittleEndianAt<uint16_t>(&left[28]);
+      const size_t extra_bytes = LittleEndianAt<uint16_t>(&left[30]);
+      const size_t comment_bytes = LittleEndianAt<uint16_t>(&left[32]);
       if (left.size() < kEntryBytes + name_bytes + extra_bytes + comment_bytes) return CutShort();
       Member member = {.name = std::string(left.substr(kEntryBytes, name_bytes)),
-                       .method = LittleEndian<uint16_t>(&left[10]),
-                       .flags = LittleEndian<uint16_t>(&left[8])};
+                       .method = LittleEndianAt<uint16_t>(&left[10]),
+                       .flags = LittleEndianAt<uint16_t>(&left[8])};
       absl::string_view wide = WideNumbers(left.substr(kEntryBytes + name_bytes, extra_bytes));
       for (const auto& [at, number] :
            {std::pair(24, &member.bytes), std::pair(20, &member.stored_bytes),
             std::pair(42, &member.header_offset)}) {
-        const uint32_t narrow = LittleEndian<uint32_t>(&left[at]);
+        const uint32_t narrow = LittleEndianAt<uint32_t>(&left[at]);
         *number = narrow;
         if (narrow != kBehind || wide.size() < sizeof(int64_t)) continue;
-        *number = LittleEndian<int64_t>(wide.data());
+        *number = LittleEndianAt<int64_t>(wide.data());
         wide.remove_prefix(sizeof(int64_t));
       }
       members.push_back(std::move(member));
@@ -232,8 +225,9 @@ class ZipReader {
     ISOMER_ASSIGN_OR_RETURN(const std::string local,
                             file_.ReadSome(member.header_offset, kLocalBytes));
     if (!absl::StartsWith(local, "PK\3\4")) return CutShort();
-    const int64_t begin = member.header_offset + kLocalBytes + LittleEndian<uint16_t>(&local[26]) +
-                          LittleEndian<uint16_t>(&local[28]);
+    const int64_t begin = member.header_offset + kLocalBytes +
+                          LittleEndianAt<uint16_t>(&local[26]) +
+                          LittleEndianAt<uint16_t>(&local[28]);
     if (member.bytes < 0 || begin > file_.size() || member.bytes > file_.size() - begin) {
       return CutShort();
     }
@@ -252,8 +246,8 @@ class ZipReader {
   static absl::string_view WideNumbers(absl::string_view extra) {
     constexpr int kWide = 1;
     while (extra.size() >= 4) {
-      const size_t size = LittleEndian<uint16_t>(&extra[2]);
-      if (LittleEndian<uint16_t>(&extra[0]) == kWide) return extra.substr(4, size);
+      const size_t size = LittleEndianAt<uint16_t>(&extra[2]);
+      if (LittleEndianAt<uint16_t>(&extra[0]) == kWide) return extra.substr(4, size);
       extra.remove_prefix(std::min(extra.size(), 4 + size));
     }
     return "";
@@ -266,20 +260,20 @@ class ZipReader {
     ISOMER_ASSIGN_OR_RETURN(const std::string tail, file_.ReadSome(begin, kMostAtEnd));
     const size_t end = tail.rfind("PK\5\6");
     if (end == tail.npos || end + kEndBytes > tail.size()) return CutShort();
-    directory_bytes_ = LittleEndian<uint32_t>(&tail[end + 12]);
-    directory_offset_ = LittleEndian<uint32_t>(&tail[end + 16]);
+    directory_bytes_ = LittleEndianAt<uint32_t>(&tail[end + 12]);
+    directory_offset_ = LittleEndianAt<uint32_t>(&tail[end + 16]);
     // Large archives have a record of 64-bit numbers before it, and where that is.
     if (end < kLocatorBytes || tail.compare(end - kLocatorBytes, 4, "PK\6\7") != 0) {
       return absl::OkStatus();
     }
-    const int64_t wide_offset = LittleEndian<int64_t>(&tail[end - kLocatorBytes + 8]);
+    const int64_t wide_offset = LittleEndianAt<int64_t>(&tail[end - kLocatorBytes + 8]);
     if (wide_offset < 0 || wide_offset > file_.size() - static_cast<int64_t>(kWideEndBytes)) {
       return CutShort();
     }
     ISOMER_ASSIGN_OR_RETURN(const std::string wide, file_.ReadSome(wide_offset, kWideEndBytes));
     if (!absl::StartsWith(wide, "PK\6\6")) return CutShort();
-    directory_bytes_ = LittleEndian<int64_t>(&wide[40]);
-    directory_offset_ = LittleEndian<int64_t>(&wide[48]);
+    directory_bytes_ = LittleEndianAt<int64_t>(&wide[40]);
+    directory_offset_ = LittleEndianAt<int64_t>(&wide[48]);
     return absl::OkStatus();
   }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pcg/support/half.h"
+#include "pcg/support/little_endian.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/data/data_file.h"
 #include "runtime/data/npy.h"
@@ -34,12 +35,6 @@ const char* DescrOf(DataType dtype) {
       return "|b1";
   }
   return "";
-}
-
-template <typename T>
-void AppendValue(T value, std::string* bytes) {
-  const char* const from = reinterpret_cast<const char*>(&value);
-  bytes->append(from, sizeof(T));
 }
 
 }  // namespace
@@ -78,36 +73,37 @@ absl::StatusOr<Array<double>> ReadNpyFor(const std::string& path, const std::str
   return array;
 }
 
-std::string NpyFileOf(const Array<double>& array, DataType dtype) {
-  constexpr absl::string_view kMagic("\x93NUMPY\x01\x00", 8);
+std::string NpyHeaderOf(absl::string_view descr, absl::Span<const int64_t> dims) {
   constexpr size_t kLengthBytes = 2, kAlignment = 64;
-  const std::string comma = array.shape.size() == 1 ? "," : "";
-  std::string header =
-      absl::StrCat("{'descr': '", DescrOf(dtype), "', 'fortran_order': False, 'shape': (",
-                   absl::StrJoin(array.shape, ", "), comma, "), }");
-  const size_t before = kMagic.size() + kLengthBytes + header.size() + 1;
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  std::string header = absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(dims, ", "), dims.size() == 1 ? "," : "", "), }");
+  const size_t before = bytes.size() + kLengthBytes + header.size() + 1;
   header.append((kAlignment - before % kAlignment) % kAlignment, ' ');
   header.push_back('\n');
-  std::string bytes(kMagic);
-  AppendValue(static_cast<uint16_t>(header.size()), &bytes);
-  bytes.append(header);
+  AppendLittleEndian(static_cast<uint16_t>(header.size()), &bytes);
+  return bytes + header;
+}
+
+std::string NpyFileOf(const Array<double>& array, DataType dtype) {
+  std::string bytes = NpyHeaderOf(DescrOf(dtype), array.shape);
   for (double value : array.data) {
     switch (dtype) {
       case DataType::kFloat32:
       case DataType::kBFloat16:
-        AppendValue(static_cast<float>(value), &bytes);
+        AppendLittleEndian(static_cast<float>(value), &bytes);
         break;
       case DataType::kFloat16:
-        AppendValue(Float16(value), &bytes);
+        AppendLittleEndian(Float16(value), &bytes);
         break;
       case DataType::kInt64:
-        AppendValue(static_cast<int64_t>(value), &bytes);
+        AppendLittleEndian(static_cast<int64_t>(value), &bytes);
         break;
       case DataType::kInt32:
-        AppendValue(static_cast<int32_t>(value), &bytes);
+        AppendLittleEndian(static_cast<int32_t>(value), &bytes);
         break;
       case DataType::kBool:
-        AppendValue(static_cast<uint8_t>(value != 0), &bytes);
+        AppendLittleEndian(static_cast<uint8_t>(value != 0), &bytes);
         break;
     }
   }

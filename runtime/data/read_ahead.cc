@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/device/us_since.h"
+
 namespace isomer {
 
 ReadAhead::ReadAhead(Make make, int64_t ahead) : make_(std::move(make)), ahead_(ahead) {
@@ -31,8 +33,7 @@ absl::StatusOr<HostValues> ReadAhead::Take(int64_t step) {
   absl::StatusOr<HostValues> batch = std::move(batches_.front());
   batches_.pop_front();
   ++first_;
-  const double wait_us =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  const double wait_us = UsSince(start);
   waits_us_.Add(wait_us);
   total_wait_us_ += wait_us;
   changed_.notify_all();

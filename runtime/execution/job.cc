@@ -1,6 +1,7 @@
 #include "runtime/execution/job.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -17,6 +18,7 @@
 #include "runtime/communication/thread_communicator.h"
 #include "runtime/device/moves.h"
 #include "runtime/device/pinning.h"
+#include "runtime/device/us_since.h"
 #include "runtime/execution/arrangement.h"
 #include "runtime/execution/host_memory.h"
 #include "runtime/execution/weight_decay.h"
@@ -384,10 +386,7 @@ void Job::ForEachUnheldWeight(
 
 absl::Status Job::SetParameters(const LeafValues& leaves) {
   ISOMER_RETURN_IF_ERROR(status_);
-  // Who reads parts beside steps is not done yet.
-  if (const auto wait = std::exchange(before_update_, nullptr); wait != nullptr) {
-    ISOMER_RETURN_IF_ERROR(wait());
-  }
+  ISOMER_RETURN_IF_ERROR(WaitForReaders());
   if (schedule_.options.training) ISOMER_RETURN_IF_ERROR(SetUnheld(leaves));
   std::vector<std::optional<Arrangement>> arrangements;
   for (const Schedule::HostTensor& parameter : schedule_.parameters) {
@@ -627,10 +626,13 @@ absl::Status Job::UpdateWithMean(double learning_rate) {
   return absl::OkStatus();
 }
 
+absl::Status Job::WaitForReaders() {
+  const std::function<absl::Status()> wait = std::exchange(before_update_, nullptr);
+  return wait == nullptr ? absl::OkStatus() : wait();
+}
+
 absl::Status Job::SwapAverages() {
-  if (const auto waits = std::exchange(before_update_, nullptr); waits != nullptr) {
-    ISOMER_RETURN_IF_ERROR(waits());
-  }
+  ISOMER_RETURN_IF_ERROR(WaitForReaders());
   return OnAllDevices([&](int32_t device) { return executors_[device]->SwapAverages(); });
 }
 
@@ -722,9 +724,7 @@ absl::Status Job::OnAllTogether(const std::function<absl::Status(Executor* execu
     ISOMER_RETURN_IF_ERROR(controls_[device]->Meet());
     const auto start = std::chrono::steady_clock::now();
     ISOMER_RETURN_IF_ERROR(work(executors_[device].get()));
-    const double us =
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    device_us_[device] = us + (goes_on ? device_us_[device] : 0);
+    device_us_[device] = UsSince(start) + (goes_on ? device_us_[device] : 0);
     return absl::OkStatus();
   });
 }

@@ -204,6 +204,8 @@ class Job {
   // `goes_on`: the time is added to that of the work before.
   absl::Status OnAllTogether(const std::function<absl::Status(Executor* executor)>& work,
                              bool goes_on = false);
+  // Who reads parts beside steps, until it is done.
+  absl::Status WaitForReaders();
   // Whether something is done between the backward pass and the update.
   bool LooksAtGradients() const;
   // Of a step, on all devices.

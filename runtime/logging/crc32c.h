@@ -7,8 +7,7 @@
 
 namespace isomer {
 
-// The CRC-32C of some bytes (Castagnoli's polynomial, RFC 3720 appendix B.4). A byte at a time:
-// logs are short.
+// The CRC-32C of some bytes (crc32.h), a byte at a time: logs are short.
 uint32_t Crc32c(absl::string_view bytes);
 
 // Rotated and shifted, as files have it that hold checksums of what holds checksums.

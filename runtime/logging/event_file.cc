@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "pcg/support/little_endian.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/logging/crc32c.h"
 #include "runtime/logging/event.pb.h"
@@ -18,22 +19,6 @@ namespace isomer {
 namespace {
 
 constexpr char kVersion[] = "brain.Event:2";  // what readers expect of a file's first event
-
-template <typename T>
-std::string LittleEndianBytes(T value) {
-  std::string bytes;
-  for (size_t i = 0; i < sizeof(T); ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
-  return bytes;
-}
-
-template <typename T>
-T FromLittleEndian(absl::string_view bytes) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<T>(static_cast<uint8_t>(bytes[i])) << (8 * i);
-  }
-  return value;
-}
 
 constexpr size_t kLengthBytes = sizeof(uint64_t), kSumBytes = sizeof(uint32_t);
 
@@ -50,9 +35,12 @@ std::string HostName() {
 }  // namespace
 
 std::string TfRecord(absl::string_view contents) {
-  const std::string length = LittleEndianBytes<uint64_t>(contents.size());
-  return absl::StrCat(length, LittleEndianBytes(MaskedCrc32c(length)), contents,
-                      LittleEndianBytes(MaskedCrc32c(contents)));
+  std::string record;
+  AppendLittleEndian<uint64_t>(contents.size(), &record);
+  AppendLittleEndian(MaskedCrc32c(record), &record);
+  absl::StrAppend(&record, contents);
+  AppendLittleEndian(MaskedCrc32c(contents), &record);
+  return record;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTfRecords(absl::string_view file) {
@@ -63,14 +51,14 @@ absl::StatusOr<std::vector<std::string>> ReadTfRecords(absl::string_view file) {
   while (!file.empty()) {
     if (file.size() < kLengthBytes + kSumBytes) return damaged(" is cut short");
     const absl::string_view length = file.substr(0, kLengthBytes);
-    if (FromLittleEndian<uint32_t>(file.substr(kLengthBytes)) != MaskedCrc32c(length)) {
+    if (LittleEndianAt<uint32_t>(file.data() + kLengthBytes) != MaskedCrc32c(length)) {
       return damaged(": the checksum of its length is another");
     }
-    const uint64_t size = FromLittleEndian<uint64_t>(length);
+    const uint64_t size = LittleEndianAt<uint64_t>(length.data());
     file.remove_prefix(kLengthBytes + kSumBytes);
     if (file.size() < kSumBytes || file.size() - kSumBytes < size) return damaged(" is cut short");
     const absl::string_view contents = file.substr(0, size);
-    if (FromLittleEndian<uint32_t>(file.substr(size)) != MaskedCrc32c(contents)) {
+    if (LittleEndianAt<uint32_t>(file.data() + size) != MaskedCrc32c(contents)) {
       return damaged(": its checksum is another");
     }
     records.emplace_back(contents);

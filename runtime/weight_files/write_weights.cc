@@ -1,25 +1,23 @@
 #include "runtime/weight_files/write_weights.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <limits>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "pcg/support/atomic_file.h"
+#include "pcg/support/crc32.h"
+#include "pcg/support/little_endian.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/support/utf8.h"
 #include "runtime/checkpoint/state_file.h"
+#include "runtime/data/npy_array.h"
 
 namespace isomer {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 // Elements that are made ready at a time.
 constexpr size_t kWindow = size_t{1} << 20;
@@ -39,51 +37,6 @@ absl::Status ForEachWindow(const StoredValues& values,
   return absl::OkStatus();
 }
 
-template <typename T>
-void Put(T value, std::string* bytes) {
-  bytes->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-// CRC-32 of ISO 3309, as ZIP has it.
-class Crc32 {
- public:
-  void Add(absl::string_view bytes) {
-    static const std::array<uint32_t, 256> table = Table();
-    for (const char byte : bytes) {
-      state_ = table[(state_ ^ static_cast<uint8_t>(byte)) & 0xff] ^ (state_ >> 8);
-    }
-  }
-  uint32_t value() const { return ~state_; }
-
- private:
-  static std::array<uint32_t, 256> Table() {
-    constexpr uint32_t kPolynomial = 0xedb88320;  // reflected
-    std::array<uint32_t, 256> table;
-    for (uint32_t i = 0; i < table.size(); ++i) {
-      uint32_t remainder = i;
-      for (int bit = 0; bit < 8; ++bit) {
-        remainder = (remainder >> 1) ^ ((remainder & 1) != 0 ? kPolynomial : 0);
-      }
-      table[i] = remainder;
-    }
-    return table;
-  }
-
-  uint32_t state_ = ~uint32_t{0};
-};
-
-// The header of an .npy file of version 1.0, whose length is a multiple of 64.
-std::string NpyHeaderOf(const std::vector<int64_t>& dims) {
-  constexpr size_t kAlignment = 64, kBefore = 10;
-  std::string dict = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
-                                  absl::StrJoin(dims, ", "), dims.size() == 1 ? ",), }" : "), }");
-  dict.append((kAlignment - (kBefore + dict.size() + 1) % kAlignment) % kAlignment, ' ');
-  dict += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  Put(static_cast<uint16_t>(dict.size()), &header);
-  return header + dict;
-}
-
 // The first day that a ZIP archive can say: files have no time, so that equal weights are equal
 // files.
 constexpr uint16_t kTime = 0, kDate = (0 << 9) | (1 << 5) | 1;
@@ -101,11 +54,12 @@ struct Member {
 std::string CommonFields(const Member& member, uint16_t extra_bytes) {
   std::string fields;
   for (uint16_t field : {kVersionWith64Bits, kNamesAreUtf8, kStored, kTime, kDate}) {
-    Put(field, &fields);
+    AppendLittleEndian(field, &fields);
   }
-  for (uint32_t field : {member.crc, kInWideField, kInWideField}) Put(field, &fields);
-  Put(static_cast<uint16_t>(member.name.size()), &fields);
-  Put(extra_bytes, &fields);
+  for (uint32_t field : {member.crc, kInWideField, kInWideField})
+    AppendLittleEndian(field, &fields);
+  AppendLittleEndian(static_cast<uint16_t>(member.name.size()), &fields);
+  AppendLittleEndian(extra_bytes, &fields);
   return fields;
 }
 
@@ -113,22 +67,24 @@ std::string CommonFields(const Member& member, uint16_t extra_bytes) {
 std::string LocalHeader(const Member& member) {
   constexpr uint16_t kBytes = 2 * sizeof(uint64_t);
   std::string header = absl::StrCat("PK\3\4", CommonFields(member, 4 + kBytes), member.name);
-  for (uint16_t field : {kWideField, kBytes}) Put(field, &header);
-  for (uint64_t size : {member.bytes, member.bytes}) Put(size, &header);
+  for (uint16_t field : {kWideField, kBytes}) AppendLittleEndian(field, &header);
+  for (uint64_t size : {member.bytes, member.bytes}) AppendLittleEndian(size, &header);
   return header;
 }
 
 std::string DirectoryEntry(const Member& member) {
   constexpr uint16_t kBytes = 3 * sizeof(uint64_t);
   std::string entry = "PK\1\2";
-  Put(kVersionWith64Bits, &entry);
+  AppendLittleEndian(kVersionWith64Bits, &entry);
   entry += CommonFields(member, 4 + kBytes);
-  for (uint16_t field : {0, 0, 0}) Put(field, &entry);  // comment, disk, internal attributes
-  Put(uint32_t{0}, &entry);                             // external attributes
-  Put(kInWideField, &entry);
+  for (uint16_t field : {0, 0, 0})
+    AppendLittleEndian(field, &entry);      // comment, disk, internal attributes
+  AppendLittleEndian(uint32_t{0}, &entry);  // external attributes
+  AppendLittleEndian(kInWideField, &entry);
   entry += member.name;
-  for (uint16_t field : {kWideField, kBytes}) Put(field, &entry);
-  for (uint64_t size : {member.bytes, member.bytes, member.offset}) Put(size, &entry);
+  for (uint16_t field : {kWideField, kBytes}) AppendLittleEndian(field, &entry);
+  for (uint64_t size : {member.bytes, member.bytes, member.offset})
+    AppendLittleEndian(size, &entry);
   return entry;
 }
 
@@ -137,20 +93,21 @@ std::string DirectoryEntry(const Member& member) {
 std::string EndOfArchive(uint64_t members, uint64_t directory_bytes, uint64_t directory_offset) {
   constexpr uint64_t kBehindSize = 44;
   std::string end = "PK\6\6";
-  Put(kBehindSize, &end);
-  Put(kVersionWith64Bits, &end);
-  Put(kVersionWith64Bits, &end);
-  for (uint32_t disk : {0, 0}) Put(disk, &end);
-  for (uint64_t field : {members, members, directory_bytes, directory_offset}) Put(field, &end);
+  AppendLittleEndian(kBehindSize, &end);
+  AppendLittleEndian(kVersionWith64Bits, &end);
+  AppendLittleEndian(kVersionWith64Bits, &end);
+  for (uint32_t disk : {0, 0}) AppendLittleEndian(disk, &end);
+  for (uint64_t field : {members, members, directory_bytes, directory_offset})
+    AppendLittleEndian(field, &end);
   end += "PK\6\7";
-  Put(uint32_t{0}, &end);
-  Put(directory_offset + directory_bytes, &end);
-  Put(uint32_t{1}, &end);
+  AppendLittleEndian(uint32_t{0}, &end);
+  AppendLittleEndian(directory_offset + directory_bytes, &end);
+  AppendLittleEndian(uint32_t{1}, &end);
   end += "PK\5\6";
-  for (uint16_t disk : {0, 0}) Put(disk, &end);
-  for (int count = 0; count < 2; ++count) Put(uint16_t{0xffff}, &end);
-  for (int size = 0; size < 2; ++size) Put(kInWideField, &end);
-  Put(uint16_t{0}, &end);  // comment
+  for (uint16_t disk : {0, 0}) AppendLittleEndian(disk, &end);
+  for (int count = 0; count < 2; ++count) AppendLittleEndian(uint16_t{0xffff}, &end);
+  for (int size = 0; size < 2; ++size) AppendLittleEndian(kInWideField, &end);
+  AppendLittleEndian(uint16_t{0}, &end);  // comment
   return end;
 }
 
@@ -207,7 +164,7 @@ absl::Status WriteNpz(const std::string& path, absl::Span<const NamedWeight> wei
   std::vector<Member> members;
   uint64_t offset = 0;
   for (const NamedWeight& weight : weights) {
-    const std::string npy = NpyHeaderOf(weight.dims);
+    const std::string npy = NpyHeaderOf("<f4", weight.dims);
     Member& member = members.emplace_back();
     member.name = absl::StrCat(weight.name, kNpyEnding);
     member.bytes = npy.size() + weight.values.size() * sizeof(float);

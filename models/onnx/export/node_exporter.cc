@@ -1,22 +1,12 @@
 #include "models/onnx/export/node_exporter.h"
 
-#include <cstring>
-
 #include "absl/strings/ascii.h"
 #include "models/onnx/tensor.h"
 #include "pcg/support/half.h"
+#include "pcg/support/little_endian.h"
 
 namespace isomer {
-namespace {
-
-template <typename Element>
-void Append(Element element, std::string* raw) {
-  char bytes[sizeof(Element)];
-  std::memcpy(bytes, &element, sizeof(Element));
-  raw->append(bytes, sizeof(Element));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 OnnxAttribute::OnnxAttribute(const char* name, int64_t value) {
   proto.set_name(name);
@@ -56,22 +46,22 @@ void SetElements(DataType dtype, const std::vector<Number>& values, onnx::Tensor
   for (Number value : values) {
     switch (dtype) {
       case DataType::kFloat32:
-        Append(static_cast<float>(value), raw);
+        AppendLittleEndian(static_cast<float>(value), raw);
         break;
       case DataType::kFloat16:
-        Append(Float16(value), raw);
+        AppendLittleEndian(Float16(value), raw);
         break;
       case DataType::kBFloat16:
-        Append(BFloat16(value), raw);
+        AppendLittleEndian(BFloat16(value), raw);
         break;
       case DataType::kInt64:
-        Append(static_cast<int64_t>(value), raw);
+        AppendLittleEndian(static_cast<int64_t>(value), raw);
         break;
       case DataType::kInt32:
-        Append(static_cast<int32_t>(value), raw);
+        AppendLittleEndian(static_cast<int32_t>(value), raw);
         break;
       case DataType::kBool:
-        Append(static_cast<uint8_t>(value != 0), raw);
+        AppendLittleEndian(static_cast<uint8_t>(value != 0), raw);
         break;
     }
   }
@@ -147,7 +137,7 @@ std::string NodeExporter::Ints(std::vector<int64_t> values) {
   tensor->set_name(NewName("constant"));
   tensor->set_data_type(onnx::TensorProto::INT64);
   tensor->add_dims(static_cast<int64_t>(values.size()));
-  for (int64_t value : values) Append(value, tensor->mutable_raw_data());
+  for (int64_t value : values) AppendLittleEndian(value, tensor->mutable_raw_data());
   return tensor->name();
 }
 

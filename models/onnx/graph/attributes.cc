@@ -72,4 +72,11 @@ absl::Status OnnxAttributes::Finish() {
   return status_;
 }
 
+void SetInt(const std::string& name, int64_t value, OnnxNode* node) {
+  AttributeProto& attribute = node->attributes[name];
+  attribute.set_name(name);
+  attribute.set_type(AttributeProto::INT);
+  attribute.set_i(value);
+}
+
 }  // namespace isomer

@@ -44,6 +44,9 @@ class OnnxAttributes {
   absl::Status status_;
 };
 
+// Gives a node that is made here an attribute of an integer.
+void SetInt(const std::string& name, int64_t value, OnnxNode* node);
+
 }  // namespace isomer
 
 #endif  // ISOMER_MODELS_ONNX_GRAPH_ATTRIBUTES_H_

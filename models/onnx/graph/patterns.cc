@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "models/onnx/graph/attributes.h"
+
 namespace isomer {
 namespace {
 
@@ -173,9 +175,7 @@ void RecognizePatterns(OnnxGraph* graph) {
       onnx::AttributeProto& epsilon = node.attributes["epsilon"];
       epsilon.set_type(onnx::AttributeProto::FLOAT);
       epsilon.set_f(norm->normalized.epsilon);
-      onnx::AttributeProto& axis = node.attributes["axis"];
-      axis.set_type(onnx::AttributeProto::INT);
-      axis.set_i(norm->normalized.axis);
+      SetInt("axis", norm->normalized.axis, &node);
     } else if (node.op == "Mul") {
       if (const auto gelu = matcher.MatchGelu(node)) {
         node.op = "Gelu";

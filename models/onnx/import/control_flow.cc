@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/graph/attributes.h"
 #include "models/onnx/graph/patterns.h"
 #include "models/onnx/graph/provenance.h"
 #include "models/onnx/graph/subgraph.h"
@@ -291,10 +292,7 @@ absl::StatusOr<std::string> ImportSlice(const OnnxNode& node, const std::string&
   gather.module = node.module;
   gather.inputs = {of, position};
   gather.outputs = {name};
-  onnx::AttributeProto& attribute = gather.attributes["axis"];
-  attribute.set_name("axis");
-  attribute.set_type(onnx::AttributeProto::INT);
-  attribute.set_i(axis);
+  SetInt("axis", axis, &gather);
   state->onnx.names.insert(name);
   ISOMER_RETURN_IF_ERROR(ImportNode(gather, state));
   return name;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/graph/attributes.h"
 #include "models/onnx/graph/subgraph.h"
 #include "models/onnx/import/formulas.h"
 #include "models/onnx/import/import_nodes.h"
@@ -120,11 +121,7 @@ absl::Status ImportConcatenation(const OnnxNode& node, const Names& parts, int64
   concat.module = node.module;
   concat.outputs = {output};
   concat.inputs = parts;
-  onnx::AttributeProto attribute;
-  attribute.set_name("axis");
-  attribute.set_type(onnx::AttributeProto::INT);
-  attribute.set_i(axis);
-  concat.attributes["axis"] = attribute;
+  SetInt("axis", axis, &concat);
   if (stacks) {
     const std::string prefix = UnusedPrefix(output, {&state->onnx.names});
     OnnxTensor axes;
