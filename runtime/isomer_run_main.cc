@@ -387,6 +387,9 @@ absl::StatusOr<int> FetchFrom(const std::string& spec, Backend* backend,
   // A model runs as its file says, unless it is to be trained.
   if (!WasGiven("mode")) options.mode = "inference";
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, options));
+  std::vector<NamedFile> read;
+  const bool speaks = processes == nullptr || processes->rank() == 0;
+  ISOMER_RETURN_IF_ERROR(LoadWeights(processes, speaks, &plan.model, &read));
   ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
   ISOMER_RETURN_IF_ERROR(RunFetch(std::move(plan), is_plan, execution, backend, processes));
   return kExitDone;

@@ -188,6 +188,22 @@ TEST(FetchFlags, RunWhatIsNeeded) {
               HasSubstr("--steps does not go with --fetch"));
 }
 
+// Weights are those that --weights names, here what a training wrote.
+TEST(FetchFlags, OfOtherWeights) {
+  const std::string weights = FreshPath("trained.safetensors"), model = FreshPath("trained.model");
+  for (const std::string& out : {weights, model}) {
+    const ProgramResult trained =
+        RunBinary("isomer-run", {DigitsModel(), "--steps=3", "--out=" + out});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  }
+  const std::string fetch = "--fetch=logits";
+  const ProgramResult of_weights =
+      RunBinary("isomer-run", {DigitsModel(), "--weights=" + weights, fetch});
+  EXPECT_EQ(of_weights.exit_code, 0) << of_weights.err;
+  EXPECT_EQ(of_weights.out, RunBinary("isomer-run", {model, fetch}).out);
+  EXPECT_NE(of_weights.out, RunBinary("isomer-run", {DigitsModel(), fetch}).out);
+}
+
 TEST(EvaluationFlags, WhatMakesNoSenseIsRefused) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--metrics=acuracy"},
