@@ -73,6 +73,7 @@ std::string OwnProgram() {
 struct PlanFacts {
   int64_t num_devices = 1;
   std::string machine, optimizer, precision;
+  bool clips = false, averages = false;
 };
 
 class Parent {
@@ -114,8 +115,12 @@ class Parent {
           spec_, ": --communicator=processes needs a plan; a model runs on one device"));
     }
     ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(spec_));
-    facts_ = {plan.num_devices, plan.machine, std::string(OptimizerName(plan.update.optimizer)),
-              std::string(PrecisionName(plan.precision))};
+    facts_ = {plan.num_devices,
+              plan.machine,
+              std::string(OptimizerName(plan.update.optimizer)),
+              std::string(PrecisionName(plan.precision)),
+              plan.update.clips,
+              plan.update.averages};
     is_plan_ = true;
     devices_ = facts_.num_devices;
     return absl::OkStatus();
@@ -137,6 +142,8 @@ class Parent {
       const std::string name(flag->Name());
       if (FlagsOfParent().count(name) > 0 || (resumes && name == "resume")) continue;
       if (is_replanned && name == "devices") continue;
+      // What waits in a plan of ours need not be told to.
+      if (is_replanned && absl::GetFlag(FLAGS_replan).empty() && name == "late_updates") continue;
       AddFlag(name, &options.command);
     }
     if (HasProcesses()) options.command.push_back("--communicator=tcp");
@@ -198,6 +205,15 @@ class Parent {
     return Replan(available);
   }
 
+  // What the next plan must have room for, as this one has or the run asks for: updates that wait
+  // for all gradients, and averages.
+  std::string FlagsOfUpdate() const {
+    const bool waits = facts_.clips || WasGiven("clip_norm") || WasGiven("gradient_norm") ||
+                       WasGiven("accumulate") || WasGiven("late_updates");
+    const bool averages = facts_.averages || WasGiven("average_decay");
+    return absl::StrCat(waits ? " --clip_norm" : "", averages ? " --average" : "");
+  }
+
   absl::Status Replan(int64_t available) {
     if (!is_plan_) {
       return absl::UnavailableError(
@@ -214,10 +230,10 @@ class Parent {
     if (command.empty()) {
       const std::string optimize =
           (std::filesystem::path(OwnProgram()).parent_path() / "isomer-optimize").string();
-      command =
-          absl::StrCat(ShellQuoted(optimize), " {model} --machine=", ShellQuoted(facts_.machine),
-                       " --nodes=1 --devices_per_node={devices} --optimizer=", facts_.optimizer,
-                       " --precision=", facts_.precision, " --out={out} --quiet >/dev/null");
+      command = absl::StrCat(
+          ShellQuoted(optimize), " {model} --machine=", ShellQuoted(facts_.machine),
+          " --nodes=1 --devices_per_node={devices} --optimizer=", facts_.optimizer,
+          " --precision=", facts_.precision, FlagsOfUpdate(), " --out={out} --quiet >/dev/null");
     }
     command = absl::StrReplaceAll(command, {{"{model}", ShellQuoted(model)},
                                             {"{devices}", absl::StrCat(available)},
