@@ -27,16 +27,6 @@ ABSL_FLAG(std::string, tensorboard, "",
 namespace isomer {
 namespace {
 
-// Of a batch that data feeds, or would.
-double SamplesOf(const Graph& graph) {
-  for (const ModelInput& input : InputsForData(graph)) {
-    if (!input.is_label && input.type.rank() > 0) {
-      return static_cast<double>(input.type.dims[0].size);
-    }
-  }
-  return 0;
-}
-
 std::string TestColumn(MetricKind kind) { return absl::StrCat("test_", TraitsOf(kind).name); }
 
 }  // namespace
@@ -72,7 +62,8 @@ absl::StatusOr<std::unique_ptr<TrainingLogs>> TrainingLogs::FromFlags(
   if (!logs->files_.any() && logs->lines_every_ == 0) return logs;
   logs->flops_ = static_cast<double>(batches) *
                  ModelFlops(plan.model.graph, plan.mode == "training" ? plan.model.loss : "");
-  logs->samples_ = static_cast<double>(batches) * SamplesOf(plan.model.graph);
+  logs->samples_ =
+      static_cast<double>(batches) * static_cast<double>(RowsOfBatch(plan.model.graph).value_or(0));
   logs->tokens_ = TokensOfBatch(plan.model.graph);
   if (logs->tokens_.has_value()) *logs->tokens_ *= batches;
   return logs;

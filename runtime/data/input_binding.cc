@@ -354,6 +354,15 @@ std::vector<ModelInput> InputsForData(const Graph& graph) {
   return inputs;
 }
 
+std::optional<int64_t> RowsOfBatch(const Graph& graph) {
+  const std::vector<ModelInput> inputs = InputsForData(graph);
+  const auto features = std::find_if(inputs.begin(), inputs.end(), [](const ModelInput& input) {
+    return !input.is_label && input.type.rank() > 0;
+  });
+  if (features == inputs.end()) return std::nullopt;
+  return features->type.dims[0].size;
+}
+
 absl::StatusOr<BoundData> BindData(const Graph& graph, const std::vector<std::string>& files,
                                    const OpenOptions& options) {
   return Binder(graph, options).Bind(files);

@@ -32,6 +32,9 @@ struct ModelInput {
 };
 std::vector<ModelInput> InputsForData(const Graph& graph);
 
+// Rows of a batch: dim 0 of the first input that has dims and is no label, if there is one.
+std::optional<int64_t> RowsOfBatch(const Graph& graph);
+
 struct BoundInput {
   ModelInput input;
   std::shared_ptr<const Records> records;

@@ -1,6 +1,5 @@
 #include "runtime/evaluation/scored_output.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "runtime/data/input_binding.h"
@@ -70,15 +69,6 @@ std::optional<ScoredOutput> BySizes(const Graph& graph, absl::string_view loss) 
   return std::nullopt;
 }
 
-// Rows of a batch: dim 0 of the inputs that data feeds.
-int64_t BatchOf(const Graph& graph) {
-  const std::vector<ModelInput> inputs = InputsForData(graph);
-  const auto features = std::find_if(inputs.begin(), inputs.end(),
-                                     [](const ModelInput& input) { return !input.is_label; });
-  if (features == inputs.end() || features->type.rank() == 0) return 1;
-  return features->type.dims[0].size;
-}
-
 }  // namespace
 
 std::optional<ScoredOutput> FindScoredOutput(const Graph& graph, absl::string_view loss) {
@@ -100,7 +90,7 @@ std::optional<ScoredOutput> FindScoredOutput(const Graph& graph, absl::string_vi
     scored = BySizes(graph, loss);
   }
   if (!scored.has_value()) return std::nullopt;
-  scored->batch = BatchOf(graph);
+  scored->batch = RowsOfBatch(graph).value_or(1);
   const bool fits = scored->labels_count * scored->classes <= kMostScores &&
                     scored->labels_count % scored->batch == 0;
   return fits ? scored : std::nullopt;
