@@ -22,16 +22,25 @@ absl::StatusOr<std::vector<TaskAxis>> TaskAxesOf(const Sharding& sharding,
   std::vector<TaskAxis> axes;
   const TensorType& output = sharding.outputs[0];
   const auto rank = static_cast<size_t>(output.rank());
+  for (const OuterStride& outer : view.outer) {
+    if (static_cast<size_t>(outer.axis) == rank) continue;
+    return absl::UnimplementedError("a dim or partial sums in two strides");
+  }
   for (size_t i = 0; i < rank; ++i) {
     const int lead = sharding.declaration.LeadOfOutputDim(0, static_cast<int>(i));
     if (lead < 0 || output.dims[i].degree == 1) continue;
     AddAxis({.dim = lead, .stride = view.strides[i], .moments = view.MomentsOfAxis(i)},
             output.dims[i].degree, &axes);
   }
-  AddAxis({.kind = TaskAxis::Kind::kCopies,
-           .stride = view.strides[rank],
-           .moments = view.MomentsOfAxis(rank)},
-          output.copies, &axes);
+  int64_t copy_moments = view.MomentsOfAxis(rank);
+  for (const ViewDigit& digit : view.DigitsOf(rank, output.copies / copy_moments)) {
+    AddAxis({.kind = TaskAxis::Kind::kCopies, .stride = digit.stride, .moments = copy_moments},
+            digit.extent * copy_moments, &axes);
+    copy_moments = 1;
+  }
+  if (copy_moments > 1) {
+    AddAxis({.kind = TaskAxis::Kind::kCopies, .moments = copy_moments}, copy_moments, &axes);
+  }
   // The coordinate among partials is mixed-radix: those of operands, then the sum dims.
   std::vector<std::pair<TaskAxis, int64_t>> parts;
   parts.push_back({{.kind = TaskAxis::Kind::kOperandPartials}, sharding.operand_partials});

@@ -23,7 +23,7 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
                const CostTables& tables, ChoiceParts* parts) {
   const CostModel& cost = tables.cost();
   const CostOptions& options = tables.options();
-  const DeviceGroup group = {weight.view.start, weight.view.strides.end()[-2], weight.type.copies};
+  const DeviceGroup group = GroupOfAxis(weight.view, weight.type.rank(), weight.type.copies);
   const WeightBytes each = BytesOfWeight(options, weight.type.dtype);
   const int64_t numbers = weight.type.LocalElements();
   const auto rate_us = [&](Collective kind) {

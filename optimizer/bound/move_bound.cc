@@ -13,22 +13,31 @@ namespace isomer {
 
 std::vector<MoveBounds::MoveTask> MoveBounds::TasksOf(const MoveCuts& cuts) const {
   // The layout of CutsOfMove.
-  const int rank = static_cast<int>(cuts.size() - 10) / 4;
+  const int rank = static_cast<int>(cuts.size() - 2) / kNumbersOfCut - 2;
   Placement from, to;
   for (const bool is_to : {false, true}) {
-    Placement& placement = is_to ? to : from;
-    const int64_t* own = cuts.data() + 2 * is_to;
-    placement.view.start = cuts[is_to];
-    placement.type.dtype = DataType::kFloat32;
-    for (int i = 0; i < rank; ++i) {
-      const int64_t size = std::lcm(cuts[10 + 4 * i], cuts[12 + 4 * i]);
-      placement.type.dims.push_back({size, own[10 + 4 * i]});
-      placement.view.strides.push_back(own[11 + 4 * i]);
+    auto& [type, view] = is_to ? to : from;
+    view.start = cuts[is_to];
+    type.dtype = DataType::kFloat32;
+    // Of the cut, on one side or the other.
+    const auto numbers = [&cuts](int cut, bool after) {
+      return cuts.data() + 2 + cut * kNumbersOfCut + after * kNumbersOfCut / 2;
+    };
+    const auto add_axis = [&, &placed = view](int cut) {
+      const int64_t* const own = numbers(cut, is_to);
+      const auto axis = static_cast<int>(placed.strides.size());
+      placed.strides.push_back(own[1]);
+      if (own[2] > 0) placed.outer.push_back({axis, own[2], own[3]});
+    };
+    for (int cut = 2; cut < rank + 2; ++cut) {
+      type.dims.push_back(
+          {std::lcm(numbers(cut, false)[0], numbers(cut, true)[0]), numbers(cut, is_to)[0]});
+      add_axis(cut);
     }
-    placement.type.copies = own[2];
-    placement.type.partials = own[6];
-    placement.view.strides.push_back(own[3]);
-    placement.view.strides.push_back(own[7]);
+    type.copies = numbers(0, is_to)[0];
+    type.partials = numbers(1, is_to)[0];
+    add_axis(0);
+    add_axis(1);
   }
   Graph graph;
   const TensorRef x = graph.AddInput("x", from.type), y = graph.AddInput("y", to.type);

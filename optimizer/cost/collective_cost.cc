@@ -283,8 +283,14 @@ double CollectiveCost::Us(Collective kind, int64_t bytes, absl::Span<const int32
   return devices.size() < 2 ? 0 : Choice(kind, bytes, devices).Us(bytes);
 }
 
+DeviceGroup GroupOfAxis(const MachineView& view, size_t axis, int64_t size) {
+  const OuterStride* const outer = view.OuterOf(axis);
+  if (outer == nullptr || size <= outer->period) return {view.start, view.strides[axis], size};
+  return {view.start, view.strides[axis], outer->period, outer->stride, size / outer->period};
+}
+
 double CollectiveCost::Us(Collective kind, int64_t bytes, const DeviceGroup& group) const {
-  if (group.count < 2) return 0;
+  if (group.size() < 2) return 0;
   const std::vector<CollectiveLine>* lines = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -293,8 +299,11 @@ double CollectiveCost::Us(Collective kind, int64_t bytes, const DeviceGroup& gro
   }
   if (lines == nullptr) {
     std::vector<int32_t> devices;
-    for (int64_t i = 0; i < group.count; ++i) {
-      devices.push_back(static_cast<int32_t>(group.start + i * group.stride));
+    for (int64_t t = 0; t < group.turns; ++t) {
+      const int64_t first = group.start + t * group.turn;
+      for (int64_t i = 0; i < group.count; ++i) {
+        devices.push_back(static_cast<int32_t>(first + i * group.stride));
+      }
     }
     lines = &Lines(kind, Shape(devices));
     const std::lock_guard lock(mutex_);

@@ -35,6 +35,7 @@
 #include "absl/types/span.h"
 #include "optimizer/cost/collective_traits.h"
 #include "optimizer/machine/machine.h"
+#include "pcg/ir/machine_view.h"
 
 namespace isomer {
 
@@ -60,16 +61,20 @@ struct GroupShape {
     return a.size != b.size ? a.size < b.size : a.levels < b.levels;
   }
 };
-// `count` devices: start, start + stride, ..
+// `count` devices: start, start + stride, ..; and those again in each of `turns`, `turn` apart.
 struct DeviceGroup {
   int64_t start = 0, stride = 0, count = 1;
-  int64_t last() const { return start + (count - 1) * stride; }
+  int64_t turn = 0, turns = 1;
+  int64_t size() const { return count * turns; }
+  int64_t last() const { return start + (count - 1) * stride + (turns - 1) * turn; }
   friend bool operator==(const DeviceGroup&, const DeviceGroup&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceGroup& g) {
-    return H::combine(std::move(h), g.start, g.stride, g.count);
+    return H::combine(std::move(h), g.start, g.stride, g.count, g.turn, g.turns);
   }
 };
+// The first `size` devices of an axis of `view`. REQUIRES: within its period, or whole ones.
+DeviceGroup GroupOfAxis(const MachineView& view, size_t axis, int64_t size);
 
 // Linear in devices if these are sorted. REQUIRES: devices are distinct.
 GroupShape ShapeOf(const Machine& machine, absl::Span<const int32_t> devices);

@@ -86,13 +86,14 @@ std::optional<double> AttentionFactor(const DeviceKind& kind, const Operator& op
   const double depth = head / (head + kHeadDepth) * (kHead + kHeadDepth) / kHead;
   // Blocks on the diagonal are computed whole.
   constexpr double kBlock = 128;
-  const auto keys = static_cast<double>(k[k.size() - 2]);
-  const bool is_causal = op.Int("causal") != 0 && operands[0].dims[operands[0].rank() - 2].size ==
-                                                      operands[1].dims[operands[1].rank() - 2].size;
-  double share = is_causal ? std::min(1.0, 0.5 + kBlock / (2 * std::max(keys, 1.0))) : 1;
+  const auto keys = std::max(static_cast<double>(k[k.size() - 2]), 1.0);
+  const auto queries = static_cast<double>(q[q.size() - 2]);
+  const bool is_causal = op.Int("causal") != 0;
+  // Queries and keys end together: the last device's queries see all but, of their own keys, half.
+  double share = is_causal ? std::min(1.0, 1 - (queries - kBlock) / (2 * keys)) : 1;
   if (op.kind() == OpKind::kSinkAttention && op.Int("window") > 0 && is_causal) {
     const auto window = static_cast<double>(op.Int("window"));
-    share = std::min(share, (window + kBlock) / std::max(keys, 1.0));
+    share = std::min(share, (window + kBlock) / keys);
   }
   return share / (fraction * std::min(depth, 1.0));
 }

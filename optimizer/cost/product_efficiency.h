@@ -35,9 +35,10 @@ double ProductEfficiency(const DeviceKind& kind, const ProductShape& shape);
 std::vector<ProductShape> ProductsOf(const Operator& op, absl::Span<const TensorType> operands,
                                      const std::vector<bool>& wanted);
 
-// Of a task of fused attention: what share of its arithmetic the kernel does (a causal one skips
-// what is masked), over the share of the products' rate that it reaches (DeviceKind). Absent: of
-// other operators, or for devices that say nothing of it.
+// Of a task of fused attention, the longest of its call: what share of its arithmetic the kernel
+// does (a causal one skips what is masked, of which the last queries have least), over the share of
+// the products' rate that it reaches (DeviceKind). Absent: of other operators, or for devices that
+// say nothing of it.
 std::optional<double> AttentionFactor(const DeviceKind& kind, const Operator& op,
                                       absl::Span<const TensorType> operands, bool is_gradient);
 

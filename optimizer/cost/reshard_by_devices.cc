@@ -30,7 +30,7 @@ class DeviceReshard {
     group_size_ = from_.type.partials / to_.type.partials;
     piece_elements_ = static_cast<double>(from_.type.LocalElements());
     if (group_size_ > 1) {
-      const DeviceGroup group{from_.view.start, from_.view.strides.back(), group_size_};
+      const DeviceGroup group = GroupOfAxis(from_.view, from_.type.rank() + 1, group_size_);
       group_level_ = std::max(0, levels_.cost.LevelBetween(group.start, group.last()));
     }
     const int64_t repeats = from_.type.copies * from_.type.partials;
@@ -59,13 +59,15 @@ class DeviceReshard {
     absl::InlinedVector<int64_t, 24> borders;
     for (const auto& level : levels_.levels) borders.push_back(level.unit);
     for (size_t axis = 0; axis < extents.size(); ++axis) {
-      if (extents[axis] == 1) continue;
-      const int64_t stride = from_.view.strides[axis];
-      if (stride < 1 || from_.view.start / stride % extents[axis] != 0) return false;
-      axes_.push_back({static_cast<int>(axis), static_cast<uint32_t>(stride),
-                       static_cast<uint32_t>(extents[axis])});
-      borders.push_back(stride);
-      borders.push_back(stride * extents[axis]);
+      const bool is_dim = static_cast<int>(axis) < from_.type.rank();
+      if (is_dim && from_.view.OuterOf(axis) != nullptr) return false;
+      for (const auto& [stride, extent] : from_.view.DigitsOf(axis, extents[axis])) {
+        if (stride < 1 || from_.view.start / stride % extent != 0) return false;
+        axes_.push_back(
+            {static_cast<int>(axis), static_cast<uint32_t>(stride), static_cast<uint32_t>(extent)});
+        borders.push_back(stride);
+        borders.push_back(stride * extent);
+      }
     }
     std::sort(borders.begin(), borders.end());
     for (size_t i = 0; i + 1 < borders.size(); ++i) {
@@ -133,22 +135,24 @@ class DeviceReshard {
   // Adds the needs of every device of the new placement.
   void AddNeeds() {
     const TensorType& type = to_.type;
-    const std::vector<int64_t>& strides = to_.view.strides;
+    const MachineView& view = to_.view;
     const int rank = type.rank();
     std::vector<int64_t> at(rank, 0);
     int64_t first = to_.view.start;
     while (true) {
       for (int64_t c = 0; c < type.copies; ++c) {
         for (int64_t p = 0; p < type.partials; ++p) {
-          AddNeed(static_cast<uint32_t>(first + c * strides[rank] + p * strides[rank + 1]), at);
+          AddNeed(
+              static_cast<uint32_t>(first + view.OffsetOf(rank, c) + view.OffsetOf(rank + 1, p)),
+              at);
         }
       }
       int i = rank - 1;
       for (; i >= 0; --i) {
-        first += strides[i];
-        if (++at[i] < type.dims[i].degree) break;
-        first -= at[i] * strides[i];
-        at[i] = 0;
+        first -= view.OffsetOf(i, at[i]);
+        if (++at[i] == type.dims[i].degree) at[i] = 0;
+        first += view.OffsetOf(i, at[i]);
+        if (at[i] > 0) break;
       }
       if (i < 0) return;
     }
@@ -204,7 +208,7 @@ class DeviceReshard {
 
   const ReshardLevels& levels_;
   const Placement &from_, &to_;
-  absl::InlinedVector<DeviceAxis, 6> axes_;  // of the old view, with extent above 1
+  absl::InlinedVector<DeviceAxis, 6> axes_;  // digits of the old view, with extent above 1
   std::vector<CutDim> cuts_;
   double whole_elements_ = 1;  // of unsharded dims
   int64_t group_size_ = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int kMostDigits = 40;
 
-// An axis of a view. `dim` -1: copies or partials.
+// An axis of a view, or a digit of its copies or partials, `dim` -1.
 struct ViewAxis {
   int dim;
   int64_t stride, extent;
@@ -19,19 +20,22 @@ struct ViewAxis {
 };
 using ViewAxes = absl::InlinedVector<ViewAxis, 6>;
 
-ViewAxes AxesOf(const Placement& placement) {
-  ViewAxes axes;
+// False: a dim walks in two strides.
+bool FindAxes(const Placement& placement, ViewAxes* axes) {
   const TensorType& type = placement.type;
+  const MachineView& view = placement.view;
   for (int i = 0; i < type.rank(); ++i) {
-    if (type.dims[i].degree > 1) {
-      axes.push_back({i, placement.view.strides[i], type.dims[i].degree});
+    if (type.dims[i].degree == 1) continue;
+    if (view.OuterOf(i) != nullptr) return false;
+    axes->push_back({i, view.strides[i], type.dims[i].degree});
+  }
+  for (const auto& [axis, extent] :
+       {std::pair(type.rank(), type.copies), std::pair(type.rank() + 1, type.partials)}) {
+    for (const ViewDigit& digit : view.DigitsOf(axis, extent)) {
+      axes->push_back({-1, digit.stride, digit.extent});
     }
   }
-  if (type.copies > 1) axes.push_back({-1, placement.view.strides[type.rank()], type.copies});
-  if (type.partials > 1) {
-    axes.push_back({-1, placement.view.strides[type.rank() + 1], type.partials});
-  }
-  return axes;
+  return true;
 }
 
 const ViewAxis* AxisOfDim(const ViewAxes& axes, int dim) {
@@ -175,7 +179,8 @@ class DigitReshard {
 
  private:
   bool FindDigits() {
-    const ViewAxes from = AxesOf(from_), to = AxesOf(to_);
+    ViewAxes from, to;
+    if (!FindAxes(from_, &from) || !FindAxes(to_, &to)) return false;
     Boundaries boundaries;
     if (!FindCommonDigits(levels_, from, to, &boundaries)) return false;
     int level = 0;
@@ -244,7 +249,7 @@ class DigitReshard {
     if (own >= elements_[levels_.size()]) return;
     shares_elsewhere_ = true;
     from_group_ = elements_[0] - own;
-    const DeviceGroup group{from_.view.start, from_.view.strides.back(), group_size_};
+    const DeviceGroup group = GroupOfAxis(from_.view, from_.type.rank() + 1, group_size_);
     group_level_ = std::max(0, levels_.cost.LevelBetween(group.start, group.last()));
   }
 

@@ -1,5 +1,6 @@
 #include "optimizer/cost/reshard_cost.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -25,7 +26,8 @@ std::optional<InOneUnit> OnUnitOf(const ReshardLevels& levels, const Placement& 
   const int64_t all = levels.num_devices;
   const auto is_outermost = [&](const Placement& placement, int dim) {
     const int64_t degree = placement.type.dims[dim].degree;
-    return degree > 1 && degree * placement.view.strides[dim] == all;
+    return degree > 1 && placement.view.OuterOf(dim) == nullptr &&
+           degree * placement.view.strides[dim] == all;
   };
   for (int i = 0; i < from.type.rank(); ++i) {
     if (!is_outermost(from, i) || !is_outermost(to, i)) continue;
@@ -64,7 +66,7 @@ double ReduceUs(const ReshardLevels& levels, const Placement& from, const Placem
   const int64_t size = from.type.partials / to.type.partials;
   if (size == 1) return 0;
   return levels.cost.CollectiveUs(Collective::kReduceScatter, from.type.LocalBytes(),
-                                  DeviceGroup{from.view.start, from.view.strides.back(), size});
+                                  GroupOfAxis(from.view, from.type.rank() + 1, size));
 }
 
 MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Placement& to) {
@@ -80,6 +82,12 @@ MoveLine MoveLineOf(const ReshardLevels& levels, const Placement& from, const Pl
 Placement GradientPlacement(const Placement& placement) {
   Placement gradient{GradientType(placement.type), placement.view};
   std::swap(gradient.view.strides.end()[-1], gradient.view.strides.end()[-2]);
+  const int copies = placement.type.rank(), partials = copies + 1;
+  for (OuterStride& outer : gradient.view.outer) {
+    if (outer.axis >= copies) outer.axis = outer.axis == copies ? partials : copies;
+  }
+  const auto by_axis = [](const OuterStride& a, const OuterStride& b) { return a.axis < b.axis; };
+  std::sort(gradient.view.outer.begin(), gradient.view.outer.end(), by_axis);
   return gradient;
 }
 

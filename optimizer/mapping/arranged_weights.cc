@@ -16,6 +16,9 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
   if (!wanted.view.moments.empty() || type.partials > 1 || space.output_leads.size() != 1) {
     return absl::NotFoundError("micro-batches, partial sums or several results");
   }
+  for (int i = 0; i < type.rank(); ++i) {
+    if (wanted.view.OuterOf(i) != nullptr) return absl::NotFoundError("a dim in two strides");
+  }
   std::vector<int64_t> stride_of(space.sharding.declaration.dims.size(), 0);
   std::vector<std::pair<int64_t, Axis>> axes;  // by stride
   for (int i = 0; i < type.rank(); ++i) {
@@ -43,6 +46,10 @@ absl::StatusOr<ShardingChoice> ChoiceFor(const ChoiceSpace& space, const Placeme
       if (operand.dims[i].degree > 1) view.strides[i] = stride_of[lead];
     }
     view.strides[operand.rank()] = wanted.view.strides[type.rank()];
+    for (OuterStride outer : wanted.view.outer) {  // of copies
+      outer.axis = operand.rank();
+      view.outer.push_back(outer);
+    }
   }
   return choice;
 }

@@ -11,8 +11,8 @@ namespace {
 // The devices with replicas of a stored operand's first shard, counted once over micro-batches.
 DeviceGroup CopyGroup(const Placement& placement) {
   const size_t axis = placement.type.dims.size();
-  return {placement.view.start, placement.view.strides[axis],
-          placement.type.copies / placement.view.MomentsOfAxis(axis)};
+  return GroupOfAxis(placement.view, axis,
+                     placement.type.copies / placement.view.MomentsOfAxis(axis));
 }
 
 // The maximum over kinds of devices.
@@ -92,7 +92,7 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
     add(gathers ? Collective::kAllGather : Collective::kBroadcast,
         UpdateMethodTraits::Count(traits.spreads, choice.moments));
   }
-  if (traits.splits_trained) numbers /= group.count;
+  if (traits.splits_trained) numbers /= group.size();
   // In bytes of a gradient, of which SGD accesses three.
   const int64_t bytes = numbers * each.update / 3;
   return SlowestUs(cost_, choice, [&](int64_t device) {
@@ -142,7 +142,7 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
     const WeightBytes each = BytesOfWeight(options, type.dtype);
     const int64_t local = type.LocalElements();
     const bool trains = options.training && node.operands[o].gradient;
-    const int64_t part = local / CopyGroup(choice.operands[o]).count;
+    const int64_t part = local / CopyGroup(choice.operands[o]).size();
     const auto held = [&](bool splits) { return trains && splits ? part : local; };
     const UpdateMethodTraits& traits = TraitsOf(options.update_method);
     bytes += each.stored * held(traits.splits_weight);

@@ -31,6 +31,9 @@ std::string PlacementKey(const Placement& placement) {
   if (!placement.view.moments.empty()) {
     absl::StrAppend(&key, "/", absl::StrJoin(placement.view.moments, ","));
   }
+  for (const OuterStride& o : placement.view.outer) {
+    absl::StrAppend(&key, ";", o.axis, ",", o.period, ",", o.stride);
+  }
   return key;
 }
 

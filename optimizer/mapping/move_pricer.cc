@@ -11,6 +11,9 @@ PlacedTensor MovePricer::Place(const Placement& placement) {
   std::string key = absl::StrCat(placement.view.start);
   for (int64_t extent : AxisExtents(placement.type)) absl::StrAppend(&key, ",", extent);
   for (int64_t stride : placement.view.strides) absl::StrAppend(&key, ",", stride);
+  for (const OuterStride& o : placement.view.outer) {
+    absl::StrAppend(&key, ";", o.axis, ",", o.period, ",", o.stride);
+  }
   const int next = static_cast<int>(structures_.size());
   const int64_t bytes = placement.type.NumElements() * BytesPerElement(placement.type.dtype);
   return {placement, structures_.try_emplace(key, next).first->second, static_cast<double>(bytes)};
@@ -19,10 +22,22 @@ PlacedTensor MovePricer::Place(const Placement& placement) {
 MoveCuts CutsOfMove(const Placement& from, const Placement& to) {
   const TensorType &f = from.type, &t = to.type;
   const int rank = f.rank();
-  using Cut = std::array<int64_t, 4>;
-  const auto cut = [&](int axis, int64_t from_extent, int64_t to_extent) -> Cut {
-    return {from_extent, from_extent > 1 ? from.view.strides[axis] : 0, to_extent,
-            to_extent > 1 ? to.view.strides[axis] : 0};
+  using Cut = std::array<int64_t, kNumbersOfCut>;
+  const auto cut = [&](int axis, int64_t from_extent, int64_t to_extent) {
+    Cut numbers = {};
+    for (const bool is_to : {false, true}) {
+      const MachineView& view = is_to ? to.view : from.view;
+      const int64_t extent = is_to ? to_extent : from_extent;
+      int64_t* const own = numbers.data() + is_to * kNumbersOfCut / 2;
+      own[0] = extent;
+      if (extent == 1) continue;
+      own[1] = view.strides[axis];
+      if (const OuterStride* const outer = view.OuterOf(axis)) {
+        own[2] = outer->period;
+        own[3] = outer->stride;
+      }
+    }
+    return numbers;
   };
   absl::InlinedVector<Cut, 6> dims;
   for (int i = 0; i < rank; ++i) {

@@ -21,9 +21,11 @@ struct PlacedTensor {
   double bytes = 0;  // of the logical tensor
 };
 
-// What the cost of a move depends on: first devices, and extents and strides on either side of
-// copies, partials and sharded dims, in an order that does not depend on which dims these are.
-using MoveCuts = absl::InlinedVector<int64_t, 24>;
+// What the cost of a move depends on: first devices, and of copies, partials and sharded dims, in
+// an order that does not depend on which dims these are, kNumbersOfCut numbers: extent, stride,
+// period and outer stride (0: none) before, and after.
+constexpr int kNumbersOfCut = 8;
+using MoveCuts = absl::InlinedVector<int64_t, 2 + 4 * kNumbersOfCut>;
 MoveCuts CutsOfMove(const Placement& from, const Placement& to);
 
 class MovePricer {

@@ -87,6 +87,41 @@ absl::StatusOr<Prediction> PredictBaseline(const std::string& name, int entry,
   return prediction;
 }
 
+// One form of the configuration that a user asks for; as its row of the baselines, if it is better
+// than what is there. NotFound: the model cannot be mapped so.
+absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
+  const OptimizeOptions& options = context->options;
+  ISOMER_ASSIGN_OR_RETURN(
+      GridPlan made, PlanOfConfig(&context->graphs, options.training, config, &context->tables));
+  context->SetOptions(&made.plan);
+  config.SetOptions(&made.plan);
+  if (!options.grid->overlaps_gradients) made.plan.update.bucket_bytes = UpdateOptions::kOneBucket;
+  bool takes_part = true;
+  if (options.plan.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
+                            DeviationOf(context->step, context->cost, made.plan));
+    const bool may_run = context->restrictions.Violations(made.mapped).empty() &&
+                         context->restrictions.least_stages() == 1;
+    takes_part = may_run && deviation.empty();
+    if (!takes_part) context->baselines.ignoring.push_back(options.grid_name);
+  }
+  std::optional<Plan> kept;
+  if (options.keep_baselines) kept = made.plan;
+  const int entry = context->contest.Enter(std::move(made.plan), options.grid_name, takes_part);
+  ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->contest.PredictionOf(entry));
+  const auto [best, is_first] =
+      context->baselines.predictions.try_emplace(options.grid_name, prediction);
+  if (!is_first) {
+    if (context->contest.Rank(best->second) <= context->contest.Rank(prediction)) {
+      return absl::OkStatus();
+    }
+    best->second = prediction;
+  }
+  context->baselines.misfit = made.misfit;
+  if (kept.has_value()) context->baselines.plans[options.grid_name] = *std::move(kept);
+  return absl::OkStatus();
+}
+
 // The configuration that a user asks for.
 absl::Status EnterGrid(SearchContext* context, Submachine*) {
   const OptimizeOptions& options = context->options;
@@ -95,33 +130,20 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
                           ConfigOf(*options.grid, context->model, context->devices));
   if (!options.grid->update.has_value()) config.update = options.update.method;
   if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
-  absl::StatusOr<GridPlan> made =
-      PlanOfConfig(context->model, options.training, config, &context->tables);
-  if (absl::IsNotFound(made.status())) return absl::InvalidArgumentError(made.status().message());
-  ISOMER_RETURN_IF_ERROR(made.status());
-  context->SetOptions(&made->plan);
-  config.SetOptions(&made->plan);
-  if (!options.grid->overlaps_gradients) made->plan.update.bucket_bytes = UpdateOptions::kOneBucket;
-  context->baselines.misfit = made->misfit;
   if (options.plan == kGrid && context->Asks(kGrids)) {
     ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
                             GridsOf(context, context->devices));
     if (!estimates.empty()) context->baselines.first_choice = estimates[0];
+    context->tables.set_options(context->BaseOptions());
   }
-  bool takes_part = true;
-  if (options.plan.empty()) {
-    ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
-                            DeviationOf(context->step, context->cost, made->plan));
-    const bool may_run = context->restrictions.Violations(made->mapped).empty() &&
-                         context->restrictions.least_stages() == 1;
-    takes_part = may_run && deviation.empty();
-    if (!takes_part) context->baselines.ignoring.push_back(options.grid_name);
-  }
-  if (options.keep_baselines) context->baselines.plans[options.grid_name] = made->plan;
-  const int entry = context->contest.Enter(std::move(made->plan), options.grid_name, takes_part);
-  ISOMER_ASSIGN_OR_RETURN(context->baselines.predictions[options.grid_name],
-                          context->contest.PredictionOf(entry));
-  return absl::OkStatus();
+  const absl::Status entered = EnterConfig(config, context);
+  if (absl::IsNotFound(entered)) return absl::InvalidArgumentError(entered.message());
+  ISOMER_RETURN_IF_ERROR(entered);
+  if (!options.grid->any_context || config.degrees.context == 1) return absl::OkStatus();
+  config.degrees.context_by_heads = true;
+  context->tables.set_options(context->BaseOptions());
+  const absl::Status by_heads = EnterConfig(config, context);
+  return absl::IsNotFound(by_heads) ? absl::OkStatus() : by_heads;
 }
 
 }  // namespace

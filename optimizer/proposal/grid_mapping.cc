@@ -79,8 +79,14 @@ class GridMapper {
       inner.push_back({dim, degree});
       left /= degree;
     };
-    const int model = degrees_.tensor > 1 ? ModelDimOf(call) : -1;
     const int sequence = call.DimOf(DimRole::kSequence);
+    if (const int heads = HeadsForSequence(call, sequence); heads >= 0) {
+      add(heads, degrees_.tensor * degrees_.context);
+      add(batch, call.DegreeFor(batch, left));
+      splits_heads_ = true;
+      return {{inner.rbegin(), inner.rend()}, 0, degrees_.tensor > 1 ? heads : -1, experts};
+    }
+    const int model = degrees_.tensor > 1 ? ModelDimOf(call) : -1;
     if (const int64_t part = PartOfModel(call, model, sequence); part > 0) {
       add(sequence, degrees_.tensor / part);
       add(model, part);
@@ -108,6 +114,16 @@ class GridMapper {
     if (inner.empty()) return {};
     add(batch, call.DegreeFor(batch, left));
     return {{inner.rbegin(), inner.rend()}, 0, is_model ? model : -1, experts};
+  }
+
+  // The heads of an attention that are split in place of its sequence, or -1.
+  int HeadsForSequence(const CallToMap& call, int sequence) {
+    if (!degrees_.context_by_heads || degrees_.context == 1 || sequence < 0) return -1;
+    if (!IsAttention(call.space.op.kind())) return -1;
+    const int heads = call.declaration().LeadOfOutputDim(0, 1);
+    if (heads < 0 || call.space.expansions.SplitOf(heads) == nullptr) return -1;
+    const int64_t degree = degrees_.tensor * degrees_.context;
+    return call.DegreeFor(heads, degree) == degree ? heads : -1;
   }
 
   // Fewer heads than devices, as those of keys may be: by how much they are split, where the
@@ -186,6 +202,11 @@ class GridMapper {
       return absl::NotFoundError(absl::StrCat("--context=", degrees_.context,
                                               ": no call of the model is split in a sequence"));
     }
+    if (degrees_.context_by_heads && !splits_heads_) {
+      return absl::NotFoundError(absl::StrCat(
+          "--context=", degrees_.context, " by heads: no attention of the model has heads that ",
+          degrees_.tensor * degrees_.context, " divides"));
+    }
     if (degrees_.expert > 1 && !splits_experts_) {
       return absl::NotFoundError(absl::StrCat("--expert=", degrees_.expert,
                                               ": the model has no products of so many experts"));
@@ -198,7 +219,7 @@ class GridMapper {
   CostTables& tables_;
   const ExpertCalls experts_;
   std::string* const misfit_;
-  bool splits_sequence_ = false, splits_experts_ = false;
+  bool splits_sequence_ = false, splits_heads_ = false, splits_experts_ = false;
 };
 
 }  // namespace

@@ -4,7 +4,10 @@
 // From the outermost axis of devices to the innermost:
 //   data     the batch
 //   expert   products of experts in their experts; of all other calls a part of the batch
-//   context  the sequence, of all calls; attention gathers keys and values
+//   context  the sequence, of all calls; attention gathers keys and values (Llama 3, Grattafiori et
+//            al. 2024), where of a causal one the last device works longest, or exchanges its
+//            sequence for heads, which are split over tensor x context devices (DeepSpeed-Ulysses,
+//            Jacobs et al. 2023)
 //   tensor   products with weights alternate between column and row parallel, attention by heads,
 //            look-ups by rows of the table; what lies between a row-parallel product and the next
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
@@ -31,6 +34,7 @@ inline constexpr int64_t kMostDegree = int64_t{1} << 20;
 struct GridDegrees {
   int64_t tensor = 1, context = 1, expert = 1;
   bool sequence_parallel = true;  // of tensor parallelism
+  bool context_by_heads = false;  // attention exchanges the sequence for heads, where these divide
   friend auto operator<=>(const GridDegrees&, const GridDegrees&) = default;
 };
 
@@ -38,8 +42,8 @@ struct GridDegrees {
 // degrees leave. A call whose dim a degree does not divide is split by less of it, or in another;
 // `misfit` (may be null) is set to a line that names the first, or to "". Errors: NotFound if the
 // model has no column-parallel product that a row-parallel one follows (tensor), no sequence
-// (context), no products of experts (expert). REQUIRES: tensor x context, and expert x context x
-// tensor, divide the devices.
+// (context), no attention of as many heads (context_by_heads), no products of experts (expert).
+// REQUIRES: tensor x context, and expert x context x tensor, divide the devices.
 absl::StatusOr<MappedModel> MapGrid(const Graph& graph, const GridDegrees& degrees,
                                     CostTables* tables, std::string* misfit = nullptr);
 

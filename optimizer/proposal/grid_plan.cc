@@ -29,8 +29,8 @@ std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> fla
 
 absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model& model,
                                         int64_t devices) {
-  const auto& [degrees, stages, chunks, micro_batch_size, recomputation, update, overlaps] =
-      request;
+  const auto& [degrees, any_context, stages, chunks, micro_batch_size, recomputation, update,
+               overlaps] = request;
   for (const auto& [flag, degree] :
        std::initializer_list<std::pair<const char*, int64_t>>{{"tensor", degrees.tensor},
                                                               {"context", degrees.context},
@@ -85,13 +85,12 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
   return config;
 }
 
-absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
+absl::StatusOr<GridPlan> PlanOfConfig(GridGraph* graphs, bool training,
                                       const ParallelConfig& config, CostTables* tables) {
   const CostOptions saved = tables->options();
   tables->set_options(OptionsOfStage(config, saved, /*by_hand=*/true));
   GridPlan result;
-  ISOMER_ASSIGN_OR_RETURN(result.mapped,
-                          MapGrid(model.graph, config.degrees, tables, &result.misfit));
+  ISOMER_ASSIGN_OR_RETURN(result.mapped, graphs->Map(config.degrees, tables, &result.misfit));
   const auto calls = static_cast<int64_t>(result.mapped.choices.size());
   if (config.num_chunks() > calls) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -100,7 +99,8 @@ absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
   }
   ISOMER_RETURN_IF_ERROR(SpreadOverStages(config, {}, tables, &result.mapped));
   tables->set_options(saved);
-  ISOMER_ASSIGN_OR_RETURN(result.plan, DerivePlan(model, result.mapped, training, tables));
+  ISOMER_ASSIGN_OR_RETURN(result.plan,
+                          DerivePlan(graphs->model(), result.mapped, training, tables));
   return result;
 }
 

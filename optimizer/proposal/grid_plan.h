@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/grid_graph.h"
 #include "optimizer/proposal/parallel_config.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
@@ -20,6 +21,7 @@ inline constexpr char kGrid[] = "grid";
 // What a user says of a configuration; data parallelism has the devices that the degrees leave.
 struct GridRequest {
   GridDegrees degrees = {};
+  bool any_context = false;  // degrees.context_by_heads or not, as is better
   int64_t stages = 1, chunks = 1;
   // Samples of a micro-batch on a device; 0: of a pipeline 1, else the step is one micro-batch.
   int64_t micro_batch_size = 0;
@@ -41,7 +43,7 @@ struct GridPlan {
   std::string misfit;  // grid_mapping.h: what could not be split as asked; "": nothing
 };
 // On the devices of the tables' options. Errors: as of MapGrid; more chunks than calls.
-absl::StatusOr<GridPlan> PlanOfConfig(const Model& model, bool training,
+absl::StatusOr<GridPlan> PlanOfConfig(GridGraph* graphs, bool training,
                                       const ParallelConfig& config, CostTables* tables);
 
 // What a simulated schedule is as a pipeline; absent if it has no micro-batches.

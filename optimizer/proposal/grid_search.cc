@@ -21,9 +21,10 @@ constexpr double kPrices[] = {0, 1e-7, 1e-6, 1e-5};
 
 class GridSearch {
  public:
-  GridSearch(const Graph& graph, const GridSearchOptions& options, const Deadline& deadline,
+  GridSearch(GridGraph* graphs, const GridSearchOptions& options, const Deadline& deadline,
              const Contest& contest, CostTables* tables)
-      : graph_(graph),
+      : graphs_(*graphs),
+        graph_(graphs->model().graph),
         options_(options),
         policy_(contest.policy()),
         deadline_(deadline),
@@ -193,7 +194,7 @@ class GridSearch {
 
   absl::StatusOr<Pipeline> MapByHand(const ParallelConfig& config) {
     tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
-    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand, MapGrid(graph_, config.degrees, &tables_));
+    ISOMER_ASSIGN_OR_RETURN(MappedModel by_hand, graphs_.Map(config.degrees, &tables_));
     return OnAllStages(config, std::move(by_hand), BaselineOf(config));
   }
 
@@ -237,7 +238,8 @@ class GridSearch {
     return std::nullopt;
   }
 
-  const Graph& graph_;
+  GridGraph& graphs_;
+  const Graph& graph_;  // the model's own
   const GridSearchOptions& options_;
   const SearchPolicy& policy_;
   const Deadline& deadline_;
@@ -293,8 +295,8 @@ absl::Status ProposeGrids(SearchContext* context, Submachine* on) {
     absl::StatusOr<Plan> plan = context->PlanOf(mapped, &config);
     if (plan.ok()) context->contest.Prefetch(*std::move(plan));
   };
-  const absl::Status searched = SearchGrids(context->model.graph, options, context->deadline,
-                                            context->contest, &context->tables);
+  const absl::Status searched =
+      SearchGrids(&context->graphs, options, context->deadline, context->contest, &context->tables);
   context->contest.ForgetPrefetched();
   context->degrees_help = context->contest.fits() && context->Searches() &&
                           (on->is_whole || context->contest.step_us() < before_us);
@@ -323,7 +325,7 @@ absl::StatusOr<std::vector<ConfigEstimate>> GridsOf(SearchContext* context, int6
   context->tables.set_options(context->BaseOptions());
   return context->shared.grids.Of(
       {options.devices, options.update, options.choose_update, options.steps_between_flushes}, [&] {
-        return EnumerateGrids(context->model.graph, options, context->cost.machine().memory_bytes(),
+        return EnumerateGrids(&context->graphs, options, context->cost.machine().memory_bytes(),
                               &context->tables);
       });
 }
@@ -332,9 +334,9 @@ constinit const Proposer kGrids = {"grids",
                                    "tensor x pipeline x data parallel degrees, with micro-batches",
                                    Proposer::When::kRefine, MayHelp, ProposeGrids};
 
-absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+absl::Status SearchGrids(GridGraph* graphs, const GridSearchOptions& options,
                          const Deadline& deadline, const Contest& contest, CostTables* tables) {
-  return GridSearch(graph, options, deadline, contest, tables).Run();
+  return GridSearch(graphs, options, deadline, contest, tables).Run();
 }
 
 }  // namespace isomer

@@ -48,7 +48,7 @@ struct GridSearchOptions {
 };
 
 // Sets the options of `tables`.
-absl::Status SearchGrids(const Graph& graph, const GridSearchOptions& options,
+absl::Status SearchGrids(GridGraph* graphs, const GridSearchOptions& options,
                          const Deadline& deadline, const Contest& contest, CostTables* tables);
 
 }  // namespace isomer

@@ -154,6 +154,12 @@ absl::Status ReadMegatron(Settings* s, LaunchSettings* launch) {
   launch->framework = "Megatron-LM";
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.tensor, s->Count("--tensor-model-parallel-size", 1));
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.context, s->Count("--context-parallel-size", 1));
+  // A ring (p2p) moves the keys and values that an all-gather does, and a2a+p2p is neither.
+  const std::string exchange = s->Text("--cp-comm-type");
+  grid.degrees.context_by_heads = exchange == "a2a" && grid.degrees.context > 1;
+  if (!exchange.empty() && exchange != "a2a" && exchange != "all_gather" && exchange != "p2p") {
+    return s->Error("--cp-comm-type", absl::StrCat("'", exchange, "': a2a, all_gather and p2p"));
+  }
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.expert, s->Count("--expert-model-parallel-size", 1));
   ISOMER_ASSIGN_OR_RETURN(grid.stages, s->Count("--pipeline-model-parallel-size", 1));
   ISOMER_ASSIGN_OR_RETURN(grid.chunks, s->Count("--num-virtual-stages-per-pipeline-rank", 1));

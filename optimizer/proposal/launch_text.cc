@@ -35,7 +35,10 @@ LaunchText MegatronText(const GridRequest& grid, int64_t devices, int64_t batch,
   add(absl::StrCat("--tensor-model-parallel-size ", degrees.tensor));
   add(absl::StrCat("--pipeline-model-parallel-size ", grid.stages));
   if (grid.chunks > 1) add(absl::StrCat("--num-virtual-stages-per-pipeline-rank ", grid.chunks));
-  if (degrees.context > 1) add(absl::StrCat("--context-parallel-size ", degrees.context));
+  if (degrees.context > 1) {
+    add(absl::StrCat("--context-parallel-size ", degrees.context));
+    add(absl::StrCat("--cp-comm-type ", degrees.context_by_heads ? "a2a" : "all_gather"));
+  }
   if (degrees.expert > 1) add(absl::StrCat("--expert-model-parallel-size ", degrees.expert));
   if (degrees.tensor > 1 && degrees.sequence_parallel) add("--sequence-parallel");
   add(absl::StrCat("--micro-batch-size ", MicroBatchOf(grid, devices, batch)));

@@ -12,6 +12,7 @@
 #include "optimizer/proposal/expert_calls.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/choice_axes.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -69,19 +70,28 @@ double ExposedUs(const ParallelConfig& config, const GridOptions& options, const
                   all_us - kBackwardShare * stage.us * passes);
 }
 
+bool HasAttention(const Graph& graph) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (IsAttention(graph.node({id}).op.kind())) return true;
+  }
+  return false;
+}
+
 // Mappings by hand hardly depend on how many devices share out the batch and on stages: they are
 // made for one share of it (that of as many devices as share out experts, or of one), in as many
 // micro-batches of a size as that is, and their times shared out afterwards.
 class Enumerator {
  public:
-  Enumerator(const Graph& graph, const GridOptions& options, CostTables* tables)
-      : graph_(graph),
+  Enumerator(GridGraph* graphs, const GridOptions& options, CostTables* tables)
+      : graphs_(*graphs),
+        graph_(graphs->model().graph),
         options_(options),
         tables_(*tables),
         base_(tables->options()),
-        batch_(BatchSize(graph)),
-        experts_(ExpertCalls(graph).num_experts()),
-        kept_(options.may_recompute ? kNumRecomputeModes : 1) {}
+        batch_(BatchSize(graph_)),
+        experts_(ExpertCalls(graph_).num_experts()),
+        modes_(options.may_recompute ? kNumRecomputeModes : 1),
+        has_attention_(HasAttention(graph_)) {}
 
   absl::StatusOr<std::vector<ConfigEstimate>> Run() {
     const bool pipelines =
@@ -89,13 +99,14 @@ class Enumerator {
     const int64_t node = std::gcd(tables_.cost().machine().devices_per_node(), options_.devices);
     for (int64_t tensor : DivisorsOf(node)) {
       for (int64_t expert : ExpertDegrees(options_.devices / tensor)) {
-        const GridDegrees degrees = {.tensor = tensor, .expert = expert};
-        if (IsTried(1, 1)) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(degrees));
-        if (!pipelines || options_.step.micro_batches == 1) continue;
-        for (int64_t size : SizesOfMicroBatches(degrees)) {
-          const int64_t samples = size * expert;  // of a micro-batch of one share
-          if (batch_ % samples == 0 && batch_ > samples) {
-            ISOMER_RETURN_IF_ERROR(AddMicroBatches(degrees, size));
+        for (const GridDegrees& degrees : WithContext({.tensor = tensor, .expert = expert})) {
+          if (IsTried(1, 1)) ISOMER_RETURN_IF_ERROR(AddWithoutMicroBatches(degrees));
+          if (!pipelines || options_.step.micro_batches == 1) continue;
+          for (int64_t size : SizesOfMicroBatches(degrees)) {
+            const int64_t samples = size * expert;  // of a micro-batch of one share
+            if (batch_ % samples == 0 && batch_ > samples) {
+              ISOMER_RETURN_IF_ERROR(AddMicroBatches(degrees, size));
+            }
           }
         }
       }
@@ -108,6 +119,7 @@ class Enumerator {
   // A mapping, and its cuts into so many chunks.
   struct Mapped {
     MappedEstimate estimate;
+    const std::vector<std::vector<bool>>* kept = nullptr;  // by RecomputeMode
     std::map<int64_t, std::vector<int>> cuts;
   };
 
@@ -151,22 +163,40 @@ class Enumerator {
     return degrees;
   }
 
+  // As they are; and with the sequence of attention split in each way, where samples are too few.
+  std::vector<GridDegrees> WithContext(const GridDegrees& degrees) const {
+    std::vector<GridDegrees> all = {degrees};
+    const int64_t models = options_.devices / (degrees.tensor * degrees.expert);
+    if (!has_attention_ || batch_ / degrees.expert >= models) return all;
+    for (int64_t context = 2; context <= options_.policy.grid_context; context *= 2) {
+      if (models % context != 0) break;
+      for (const bool by_heads : {false, true}) {
+        all.push_back(degrees);
+        all.back().context = context;
+        all.back().context_by_heads = by_heads;
+      }
+    }
+    return all;
+  }
+
   // Calls of a smaller batch leave devices idle, which may be best.
   absl::Status AddWithoutMicroBatches(const GridDegrees& degrees) {
     const ParallelConfig config = {.devices = options_.devices, .degrees = degrees};
     std::optional<Mapped> mapped;
     ISOMER_ASSIGN_OR_RETURN(mapped, Map(config));
-    if (mapped.has_value()) AddVariants(config, mapped->estimate, CutInto(1, &*mapped));
+    if (mapped.has_value()) {
+      AddVariants(config, *mapped->kept, mapped->estimate, CutInto(1, &*mapped));
+    }
     return absl::OkStatus();
   }
 
   // Of all stages and chunks, of micro-batches of so many samples on a device.
   absl::Status AddMicroBatches(const GridDegrees& degrees, int64_t size) {
-    const int64_t of_share = degrees.tensor * degrees.expert;
+    const int64_t of_share = degrees.tensor * degrees.context * degrees.expert;
     const ParallelConfig one_share = {
         .devices = of_share, .micro_batches = batch_ / size / degrees.expert, .degrees = degrees};
     std::optional<Mapped> mapped;
-    const int64_t devices = options_.devices / degrees.tensor;
+    const int64_t devices = options_.devices / (degrees.tensor * degrees.context);
     for (int64_t stages : DivisorsOf(devices)) {
       const int64_t data = devices / stages, n = batch_ / size / data;
       if (data % degrees.expert != 0) continue;
@@ -187,7 +217,9 @@ class Enumerator {
                                        .degrees = degrees,
                                        .chunks = chunks};
         const std::vector<int>& cut = CutInto(stages * chunks, &*mapped);
-        if (chunks == 1 || LeadsThroughChunks(estimate, cut)) AddVariants(config, estimate, cut);
+        if (chunks == 1 || LeadsThroughChunks(estimate, cut)) {
+          AddVariants(config, *mapped->kept, estimate, cut);
+        }
       }
     }
     return absl::OkStatus();
@@ -196,15 +228,17 @@ class Enumerator {
   // Absent: the model has no such mapping.
   absl::StatusOr<std::optional<Mapped>> Map(const ParallelConfig& config) {
     tables_.set_options(OptionsOfStage(config, base_, /*by_hand=*/true));
-    auto mapped = MapGrid(graph_, config.degrees, &tables_);
+    auto mapped = graphs_.Map(config.degrees, &tables_);
     if (absl::IsNotFound(mapped.status())) return std::nullopt;
     ISOMER_RETURN_IF_ERROR(mapped.status());
     Mapped result;
     ISOMER_ASSIGN_OR_RETURN(result.estimate, EstimateMapped(*mapped, &tables_));
-    for (size_t mode = 0; mode < kept_.size(); ++mode) {
-      if (!kept_[mode].empty()) continue;
-      kept_[mode] = KeptCalls(static_cast<RecomputeMode>(mode), graph_, result.estimate.compute);
+    const Graph& graph = graphs_.Of(config.degrees);
+    std::vector<std::vector<bool>>& kept = kept_[&graph];
+    for (size_t mode = kept.size(); mode < modes_; ++mode) {
+      kept.push_back(KeptCalls(static_cast<RecomputeMode>(mode), graph, result.estimate.compute));
     }
+    result.kept = &kept;
     return result;
   }
 
@@ -234,8 +268,8 @@ class Enumerator {
     return cut->second;
   }
 
-  void AddVariants(const ParallelConfig& config, const MappedEstimate& estimate,
-                   const std::vector<int>& cut) {
+  void AddVariants(const ParallelConfig& config, const std::vector<std::vector<bool>>& kept,
+                   const MappedEstimate& estimate, const std::vector<int>& cut) {
     if (cut.empty()) return;
     std::vector<UpdateMethod> updates = {options_.update};
     if (options_.choose_update && config.data_degree() > 1) {
@@ -243,37 +277,39 @@ class Enumerator {
       updates.insert(updates.begin(), UpdateMethod::kAllReduce);
     }
     for (UpdateMethod update : updates) {
-      for (size_t mode = 0; mode < kept_.size(); ++mode) {
+      for (size_t mode = 0; mode < kept.size(); ++mode) {
         ParallelConfig variant = config;
         variant.update = update;
         variant.recomputation = static_cast<RecomputeMode>(mode);
         if (variant.recomputation != options_.step.recompute.value_or(variant.recomputation)) {
           continue;
         }
-        AddEstimate(variant, estimate, cut);
+        AddEstimate(variant, kept[mode], estimate, cut);
         if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
         variant.steps_between_flushes = options_.steps_between_flushes;
-        AddEstimate(variant, estimate, cut);
+        AddEstimate(variant, kept[mode], estimate, cut);
       }
     }
   }
 
-  void AddEstimate(const ParallelConfig& config, const MappedEstimate& estimate,
-                   const std::vector<int>& cut) {
+  void AddEstimate(const ParallelConfig& config, const std::vector<bool>& kept,
+                   const MappedEstimate& estimate, const std::vector<int>& cut) {
     // 1F1B of two versions of weights has no more than a step's micro-batches under way.
     const int64_t of_step = config.micro_batches * config.chunks;
     if (config.steps_between_flushes > 1 && config.Shape().MostInFlight(0) > of_step) return;
-    const auto mode = static_cast<size_t>(config.recomputation);
     estimates_.push_back(
-        EstimateGrid(config, options_, tables_.cost(), base_, kept_[mode], estimate, cut));
+        EstimateGrid(config, options_, tables_.cost(), base_, kept, estimate, cut));
   }
 
-  const Graph& graph_;
+  GridGraph& graphs_;
+  const Graph& graph_;  // the model's own
   const GridOptions& options_;
   CostTables& tables_;
   const CostOptions base_;
-  const int64_t batch_, experts_;        // 0 experts: it is no mixture
-  std::vector<std::vector<bool>> kept_;  // by RecomputeMode
+  const int64_t batch_, experts_;  // 0 experts: it is no mixture
+  const size_t modes_;             // of recomputation
+  const bool has_attention_;
+  std::map<const Graph*, std::vector<std::vector<bool>>> kept_;  // by RecomputeMode
   std::vector<ConfigEstimate> estimates_;
 };
 
@@ -398,7 +434,10 @@ std::string ParallelConfig::ToString() const {
     absl::StrAppend(&text, "tensor ", degrees.tensor,
                     degrees.sequence_parallel ? " x " : " without sequence parallelism x ");
   }
-  if (degrees.context > 1) absl::StrAppend(&text, "context ", degrees.context, " x ");
+  if (degrees.context > 1) {
+    absl::StrAppend(&text, "context ", degrees.context,
+                    degrees.context_by_heads ? " by heads x " : " x ");
+  }
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
   if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");
   absl::StrAppend(&text, "data ", data_degree());
@@ -425,12 +464,12 @@ CostOptions OptionsOfStage(const ParallelConfig& config, CostOptions options, bo
   return options;
 }
 
-absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
+absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(GridGraph* graphs,
                                                            const GridOptions& options,
                                                            int64_t memory_bytes,
                                                            CostTables* tables) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<ConfigEstimate> estimates,
-                          Enumerator(graph, options, tables).Run());
+                          Enumerator(graphs, options, tables).Run());
   const auto worse = [&](const ConfigEstimate& e) {
     const bool fits = e.peak_bytes <= memory_bytes;
     return std::pair(!fits, fits ? e.step_us : static_cast<double>(e.peak_bytes));

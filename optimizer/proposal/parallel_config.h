@@ -22,6 +22,10 @@
 // A configuration also says how the copies of weights are kept equal (ZeRO, pcg/ir/weight_update.h)
 // and whether results are computed again in the backward pass rather than kept (segments.h): with
 // them a configuration of fewer stages may fit.
+//
+// Of fewer samples than there are models on the devices, each on those of a tensor degree, the
+// sequence may be split, too (GridDegrees::context): there is nothing else to give all of them work
+// but a pipeline with a bubble.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_PARALLEL_CONFIG_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_PARALLEL_CONFIG_H_
 
@@ -33,6 +37,7 @@
 #include "absl/types/span.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
+#include "optimizer/proposal/grid_graph.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/recompute.h"
 #include "optimizer/proposal/search_policy.h"
@@ -99,7 +104,7 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the
 // estimate; those that fit into `memory_bytes` first, the fastest first, then the smallest first.
 // Sets the options of `tables`.
-absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(const Graph& graph,
+absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(GridGraph* graphs,
                                                            const GridOptions& options,
                                                            int64_t memory_bytes,
                                                            CostTables* tables);

@@ -52,6 +52,7 @@ SearchContext::SearchContext(const Model& model, const RuleIndex& rules, const C
       devices(options.devices > 0 ? options.devices : cost.machine().num_devices()),
       tables(rules, cost, CostOptionsOf(options)),
       moves(cost, tables.options()),
+      graphs(model, options.equal),
       shared(*shared),
       contest(cost, ThreadsOf(options), &shared->predictions, options.policy, step,
               options.search.watch),

@@ -15,6 +15,7 @@
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/mapping/restrictions.h"
 #include "optimizer/proposal/contest.h"
+#include "optimizer/proposal/grid_graph.h"
 #include "optimizer/proposal/optimize_options.h"
 #include "optimizer/proposal/parallel_config.h"
 #include "optimizer/proposal/proposer.h"
@@ -157,6 +158,7 @@ struct SearchContext {
   CostTables tables;
   MoveMemo moves;  // of all walks
   Restrictions restrictions;
+  GridGraph graphs;
   SharedMemos& shared;
   Contest contest;
   Baselines baselines;

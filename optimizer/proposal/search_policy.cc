@@ -81,6 +81,8 @@ constexpr Threshold kThresholds[] = {
     {"grid_stages", "stages of a pipeline", &P::grid_stages, 1, kMany},
     {"grid_experts", "devices that share out a mixture's experts: all-to-alls reach that far",
      &P::grid_experts, 1, kMany},
+    {"grid_context", "devices that share out a sequence where samples are too few for all",
+     &P::grid_context, 1, kMany},
     {"grid_micro_batches", "micro-batches of a grid", &P::grid_micro_batches, 1, kMany},
     {"grid_micro_batch_size", "samples of a micro-batch on a device: 1, 2, 4 .. are tried",
      &P::grid_micro_batch_size, 1, kMany},

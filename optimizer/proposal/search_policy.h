@@ -60,6 +60,7 @@ struct SearchPolicy {
   double other_grid_slack = 1.15;
   int64_t grid_stages = 64;
   int64_t grid_experts = 64;
+  int64_t grid_context = 64;
   int64_t grid_micro_batches = 512;
   int64_t grid_micro_batch_size = 8;
   int64_t grid_chunks = 8;

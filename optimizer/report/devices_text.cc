@@ -45,6 +45,14 @@ Json PlacementsJson(const MappedGraph& mapped) {
     one["last_device"] = LastDevice(view, node.outputs[0]);
     one["strides"] = Json::EmptyArray();
     for (int64_t stride : view.strides) one["strides"].Append(stride);
+    if (!view.outer.empty()) one["outer_strides"] = Json::EmptyArray();
+    for (const OuterStride& outer : view.outer) {
+      Json axis;
+      axis["axis"] = outer.axis;
+      axis["period"] = outer.period;
+      axis["stride"] = outer.stride;
+      one["outer_strides"].Append(std::move(axis));
+    }
     one["micro_batches"] = NumMoments(view);
     json.Append(std::move(one));
   }

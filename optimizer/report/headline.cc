@@ -1,6 +1,7 @@
 #include "optimizer/report/headline.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -27,10 +28,13 @@ std::string DegreesText(const WeightDegrees& degrees, const OptimizeResult& resu
         absl::StrCat("pipeline ", pipeline->stages,
                      pipeline->chunks > 1 ? absl::StrCat(" (", pipeline->chunks, " chunks)") : ""));
   }
+  if (is_uniform && degrees.context > 1) parts.push_back(absl::StrCat("context ", degrees.context));
   if (is_uniform && degrees.data > 1) parts.push_back(absl::StrCat("data ", degrees.data));
   if (!is_uniform && degrees.share > 0) {
-    parts.push_back(absl::StrFormat("degrees by layer (%.0f %% of the time tensor %d, data %d)",
-                                    100 * degrees.share, degrees.tensor, degrees.data));
+    parts.push_back(absl::StrFormat(
+        "degrees by layer (%.0f %% of the time tensor %d, %sdata %d)", 100 * degrees.share,
+        degrees.tensor, degrees.context > 1 ? absl::StrCat("context ", degrees.context, ", ") : "",
+        degrees.data));
   }
   return parts.empty() ? "one device" : absl::StrJoin(parts, " x ");
 }
@@ -62,15 +66,26 @@ std::string RateText(const Throughput& throughput, const Machine& machine) {
   return text;
 }
 
+// Of a product with a weight, in how many parts the dims of its rows behind the batch are.
+int64_t PartsOfSequence(const Graph& graph, int id) {
+  const Node& node = graph.node(id);
+  if (node.op.kind() != OpKind::kMatMul && node.op.kind() != OpKind::kLinear) return 1;
+  const std::vector<Dim>& dims = graph.type(node.inputs[0]).dims;
+  int64_t parts = 1;
+  for (size_t i = 1; i + 1 < dims.size(); ++i) parts *= dims[i].degree;
+  return parts;
+}
+
 }  // namespace
 
 WeightDegrees MostUsedDegrees(const MappedGraph& mapped, const std::vector<NodeTimes>& times) {
   const Graph& graph = mapped.graph;
   const std::vector<bool> of_data = OfData(graph);
-  std::map<std::pair<int64_t, int64_t>, double> us;
+  std::map<std::array<int64_t, 3>, double> us;
   double total_us = 0;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     if (!of_data[id] || times[id].us() == 0) continue;
+    const int64_t context = PartsOfSequence(graph, id);
     for (TensorRef input : graph.node(id).inputs) {
       const TensorType& type = graph.type(input);
       // Biases and scales are read by calls that hardly take time, and may be whole.
@@ -79,14 +94,15 @@ WeightDegrees MostUsedDegrees(const MappedGraph& mapped, const std::vector<NodeT
       const int64_t copies = type.copies / view.MomentsOfAxis(view.strides.size() - 2);
       int64_t parts = 1;
       for (const Dim& dim : type.dims) parts *= dim.degree;
-      us[{parts, copies}] += times[id].us();
+      us[copies % context == 0 ? std::array{parts, context, copies / context}
+                               : std::array{parts, int64_t{1}, copies}] += times[id].us();
       total_us += times[id].us();
     }
   }
   WeightDegrees most;
   for (const auto& [degrees, of_degrees_us] : us) {
     if (of_degrees_us <= most.share * total_us) continue;
-    most = {degrees.first, degrees.second, of_degrees_us / total_us};
+    most = {degrees[0], degrees[1], degrees[2], of_degrees_us / total_us};
   }
   return most;
 }

@@ -16,9 +16,10 @@ namespace isomer {
 // How most of a plan's weights lie on the devices of a pipeline stage. Weights are counted by the
 // time of the calls that read them.
 struct WeightDegrees {
-  int64_t tensor = 1;  // parts of a weight
-  int64_t data = 1;    // copies of a part, those of context parallelism included
-  double share = 0;    // of the time of all such calls; 0: no call reads a weight
+  int64_t tensor = 1;   // parts of a weight
+  int64_t context = 1;  // parts of the sequence, of what weights are multiplied with
+  int64_t data = 1;     // copies of a part for each of these
+  double share = 0;     // of the time of all such calls; 0: no call reads a weight
 };
 WeightDegrees MostUsedDegrees(const MappedGraph& mapped, const std::vector<NodeTimes>& times);
 

@@ -84,7 +84,10 @@ absl::StatusOr<CallSplit> SplitOf(const MappedGraph& mapped, NodeId id, const Ma
   }
   const size_t copies_axis = view.strides.size() - 2;
   split.copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);
-  split.copies_place = PlaceText(split.copies, view.strides[copies_axis], machine);
+  for (const ViewDigit& digit : view.DigitsOf(copies_axis, split.copies)) {
+    absl::StrAppend(&split.copies_place, split.copies_place.empty() ? "" : " in each of ",
+                    PlaceText(digit.extent, digit.stride, machine));
+  }
   split.first_device = view.start;
   return split;
 }

@@ -67,10 +67,11 @@ absl::Status ParseStages(const std::string& text, GridRequest* grid) {
 absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request,
                                                   const OptimizeOptions& options) {
   if (options.plan != kGrid) {
-    ISOMER_RETURN_IF_ERROR(RefuseOptions(request,
-                                         {"tensor", "context", "expert", "pipeline",
-                                          "micro_batch_size", "recompute", "sequence_parallel"},
-                                         "is for --plan=grid"));
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request,
+                      {"tensor", "context", "context_exchange", "expert", "pipeline",
+                       "micro_batch_size", "recompute", "sequence_parallel"},
+                      "is for --plan=grid"));
     return std::nullopt;
   }
   GridRequest grid{.degrees = {.tensor = request.tensor,
@@ -82,6 +83,17 @@ absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request
     ISOMER_RETURN_IF_ERROR(
         RefuseOptions(request, {"sequence_parallel"}, "is for --tensor of 2 or more"));
   }
+  if (grid.degrees.context == 1) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"context_exchange"}, "is for --context of 2 or more"));
+  }
+  const std::string& exchange = request.context_exchange;
+  if (exchange != "auto" && exchange != "all_gather" && exchange != "all_to_all") {
+    return absl::InvalidArgumentError(absl::StrCat("--context_exchange=", exchange,
+                                                   ": there are all_gather, all_to_all and auto"));
+  }
+  grid.any_context = exchange == "auto";
+  grid.degrees.context_by_heads = exchange == "all_to_all";
   ISOMER_RETURN_IF_ERROR(ParseStages(request.pipeline, &grid));
   if (!options.training) {
     ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"recompute"}, "is for --mode=training"));

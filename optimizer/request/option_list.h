@@ -66,8 +66,10 @@
     "of --plan=grid: devices, next to each other, that share out products with "                   \
     "weights, attention by heads, and the sequence in between")                                    \
   X(int64_t, context, 1,                                                                           \
-    "of --plan=grid: devices that share out the sequence; attention gathers keys and "             \
-    "values")                                                                                      \
+    "of --plan=grid: devices that share out the sequence")                                         \
+  X(std::string, context_exchange, "auto",                                                         \
+    "of --context, what attention exchanges: all_gather, keys and values; all_to_all, the "        \
+    "sequence for heads (Ulysses); auto, as is faster")                                            \
   X(int64_t, expert, 1,                                                                            \
     "of --plan=grid: data-parallel devices that share out the experts of a mixture")               \
   X(std::string, pipeline, "1",                                                                    \

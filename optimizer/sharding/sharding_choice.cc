@@ -38,21 +38,31 @@ std::vector<PlacedAxis> PlaceAxes(const ChoiceSpace& space, const std::vector<Ax
 }
 
 struct Coordinate {
-  int64_t stride = 0, moments = 1;
+  absl::InlinedVector<ViewDigit, 2> digits = {};  // innermost first
+  int64_t moments = 1;
 };
 
-// Merges `axes` (slowest first) into one coordinate, or an error. Micro-batches vary slowest.
-absl::StatusOr<Coordinate> Merged(const std::vector<PlacedAxis>& axes) {
+// Merges `axes` (slowest first) into one coordinate of at most so many strides, or an error.
+// Micro-batches vary slowest.
+absl::StatusOr<Coordinate> Merged(const std::vector<PlacedAxis>& axes, size_t most_strides) {
   Coordinate merged;
-  int64_t reach = 0;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     merged.moments *= axis->moments;
     if (axis->degree == 1) continue;
-    if (reach != 0 && axis->stride != reach) {
+    if (!merged.digits.empty()) {
+      ViewDigit& last = merged.digits.back();
+      if (axis->stride == last.stride * last.extent) {
+        last.extent *= axis->degree;
+        continue;
+      }
+      if (axis->stride < last.stride * last.extent) {
+        return absl::InvalidArgumentError("axes that make one coordinate are not in order");
+      }
+    }
+    if (merged.digits.size() == most_strides) {
       return absl::InvalidArgumentError("axes that make one coordinate are not neighbours");
     }
-    if (reach == 0) merged.stride = axis->stride;
-    reach = axis->stride * axis->degree;
+    merged.digits.push_back({axis->stride, axis->degree});
   }
   return merged;
 }
@@ -63,13 +73,19 @@ class ViewBuilder {
 
   void AddDim(int lead) {
     for (const PlacedAxis& axis : axes_) {
-      if (lead >= 0 && axis.dim == lead)
-        return Add({axis.degree > 1 ? axis.stride : 0, axis.moments});
+      if (lead < 0 || axis.dim != lead) continue;
+      Coordinate coordinate;
+      coordinate.moments = axis.moments;
+      if (axis.degree > 1) coordinate.digits.push_back({axis.stride, axis.degree});
+      return Add(coordinate);
     }
     Add({});
   }
   void Add(const Coordinate& coordinate) {
-    view_.strides.push_back(coordinate.stride);
+    const auto& digits = coordinate.digits;
+    const auto axis = static_cast<int>(view_.strides.size());
+    view_.strides.push_back(digits.empty() ? 0 : digits[0].stride);
+    if (digits.size() == 2) view_.outer.push_back({axis, digits[0].extent, digits[1].stride});
     moments_.push_back(coordinate.moments);
     has_moments_ |= coordinate.moments > 1;
   }
@@ -97,7 +113,7 @@ absl::StatusOr<MachineView> OperandView(const std::vector<int>& leads,
   for (const PlacedAxis& axis : axes) {
     if (axis.dim != kIdleAxis && !Mentions(leads, axis.dim)) sharers.push_back(axis);
   }
-  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(sharers));
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(sharers, 2));
   view.Add(copies);
   view.Add({});
   return view.Build();
@@ -111,7 +127,7 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
   for (const PlacedAxis& axis : axes) {
     if (axis.dim == kCopyAxis) copying.push_back(axis);
   }
-  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(copying));
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate copies, Merged(copying, 2));
   view.Add(copies);
   // The partial coordinate enumerates the sum dims in declaration order.
   std::vector<PlacedAxis> sums;
@@ -125,7 +141,7 @@ absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<i
       sums.push_back(axis);
     }
   }
-  ISOMER_ASSIGN_OR_RETURN(const Coordinate partials, Merged(sums));
+  ISOMER_ASSIGN_OR_RETURN(const Coordinate partials, Merged(sums, 1));
   view.Add(partials);
   return view.Build();
 }
@@ -232,6 +248,14 @@ bool CanBeDerived(const ChoiceSpace& space, const ShardingChoice& choice, SplitP
   return true;
 }
 
+// Which only grids ask for (grid_mapping.h): a search over them all gains little where an order of
+// the axes does without them, and each makes tables larger.
+bool HasOuterStrides(const ShardingChoice& choice) {
+  const auto has = [](const Placement& placement) { return !placement.view.outer.empty(); };
+  return std::any_of(choice.operands.begin(), choice.operands.end(), has) ||
+         std::any_of(choice.outputs.begin(), choice.outputs.end(), has);
+}
+
 std::string ClassOf(const ChoiceSpace& space) {
   std::string text = absl::StrCat(OpName(space.op.kind()));
   for (const TensorType& type : space.operands) {
@@ -309,9 +333,9 @@ ShardingChoice WithoutCopies(const ShardingChoice& choice) {
   for (std::vector<Placement>* placements : {&plain.operands, &plain.outputs}) {
     for (auto& [type, view] : *placements) {
       // What calls share of an operand is copied more coarsely.
+      CoarsenAxis(type.rank(), copies, &view);
       type.copies /= copies;
-      const int64_t on_devices = type.copies / view.MomentsOfAxis(type.rank());
-      view.strides[type.rank()] *= on_devices > 1 ? copies : 0;
+      if (type.copies == view.MomentsOfAxis(type.rank())) view.strides[type.rank()] = 0;
     }
   }
   return plain;
@@ -369,7 +393,7 @@ void AddChoices(const ChoiceOptions& options, SplitPairs* pairs, ChoiceSpace* sp
                            .units = options.units});
   for (const std::vector<Axis>& axes : lists) {
     auto choice = MakeChoice(*space, axes, options.start);
-    if (choice.ok() && CanBeDerived(*space, *choice, pairs)) {
+    if (choice.ok() && !HasOuterStrides(*choice) && CanBeDerived(*space, *choice, pairs)) {
       space->choices.push_back(*std::move(choice));
     }
   }

@@ -42,21 +42,24 @@ class ViewAssigner {
   }
 
   // Of every `degree` of `op` neighbours along its axis the first stays; `fine` is the type that
-  // has them. Devices vary faster than micro-batches, so they are combined first.
-  static void Coarsen(const Operator& op, const TensorType& fine, MachineView* view) {
+  // has them. Devices vary faster than micro-batches, so they are combined first. False: no view
+  // has what stays.
+  static bool Coarsen(const Operator& op, const TensorType& fine, MachineView* view) {
     const int64_t axis = StrideIndex(op, fine.rank());
     int64_t degree = op.Int("degree");
     const int64_t on_devices = AxisExtents(fine)[axis] / view->MomentsOfAxis(axis);
     const int64_t combined = view->moments.empty() ? degree : std::gcd(on_devices, degree);
-    view->strides[axis] *= combined;
+    const MachineView fine_view = *view;
+    if (!CoarsenAxis(axis, combined, view)) return false;
     degree /= combined;
-    if (degree == 1) return;
+    if (degree == 1) return true;
     const int64_t left = view->MomentsOfAxis(axis) / degree;
-    view->moments[axis] = 1;
     // Remaining shards are on as many devices, in one micro-batch.
-    if (left > 1) view->strides[axis] /= combined;
+    if (left > 1) *view = fine_view;
+    view->moments[axis] = 1;
     const auto several = [](int64_t m) { return m > 1; };
     if (std::none_of(view->moments.begin(), view->moments.end(), several)) view->moments.clear();
+    return true;
   }
 
   // Combine(d): keeps the shards whose old coordinate was a multiple of d.
@@ -71,7 +74,7 @@ class ViewAssigner {
                                                 : call->second->outputs[input.output].view;
     if (!from.has_value()) return;
     MachineView view = *from;
-    Coarsen(node.op, graph_.type(node.inputs[0]), &view);
+    if (!Coarsen(node.op, graph_.type(node.inputs[0]), &view)) return;
     views_[id.value] = std::move(view);
   }
 
@@ -127,7 +130,7 @@ class ViewAssigner {
       return std::nullopt;
     }
     MachineView view = *to;
-    Coarsen(user.op, user.outputs[0], &view);
+    if (!Coarsen(user.op, user.outputs[0], &view)) return std::nullopt;
     return view;
   }
 

@@ -12,7 +12,53 @@ namespace isomer {
 std::string MachineView::ToString() const {
   std::string text = absl::StrCat("start ", start, " strides [", absl::StrJoin(strides, ","), "]");
   if (!moments.empty()) absl::StrAppend(&text, " moments [", absl::StrJoin(moments, ","), "]");
+  for (const OuterStride& o : outer) {
+    absl::StrAppend(&text, " axis ", o.axis, " in periods of ", o.period, " every ", o.stride);
+  }
   return text;
+}
+
+const OuterStride* MachineView::OuterOf(size_t axis) const {
+  for (const OuterStride& o : outer) {
+    if (static_cast<size_t>(o.axis) == axis) return &o;
+  }
+  return nullptr;
+}
+
+int64_t MachineView::OffsetOf(size_t axis, int64_t coordinate) const {
+  const OuterStride* const o = OuterOf(axis);
+  if (o == nullptr) return coordinate * strides[axis];
+  return coordinate % o->period * strides[axis] + coordinate / o->period * o->stride;
+}
+
+int64_t MachineView::CoordinateAt(size_t axis, int64_t offset) const {
+  const OuterStride* const o = OuterOf(axis);
+  if (o == nullptr) return strides[axis] == 0 ? 0 : offset / strides[axis];
+  return offset / o->stride * o->period + offset % o->stride / strides[axis];
+}
+
+absl::InlinedVector<ViewDigit, 2> MachineView::DigitsOf(size_t axis, int64_t devices) const {
+  const OuterStride* const o = OuterOf(axis);
+  if (devices == 1) return {};
+  if (o == nullptr) return {{strides[axis], devices}};
+  return {{strides[axis], o->period}, {o->stride, devices / o->period}};
+}
+
+bool CoarsenAxis(size_t axis, int64_t degree, MachineView* view) {
+  const OuterStride* const o = view->OuterOf(axis);
+  if (o == nullptr || o->period % degree == 0) {
+    view->strides[axis] *= degree;
+    if (o == nullptr) return true;
+    OuterStride& kept = view->outer[static_cast<size_t>(o - view->outer.data())];
+    kept.period /= degree;
+    if (kept.period > 1) return true;
+    view->strides[axis] = kept.stride;
+  } else {
+    if (degree % o->period != 0) return false;
+    view->strides[axis] = o->stride * (degree / o->period);
+  }
+  view->outer.erase(view->outer.begin() + (o - view->outer.data()));
+  return true;
 }
 
 MachineView RowMajorView(const TensorType& type) {
@@ -47,13 +93,13 @@ std::vector<int64_t> DeviceExtents(const MachineView& view, const TensorType& ty
   return extents;
 }
 
-// start + sum of coordinate * stride, in row-major order of coordinates below `extents`.
+// start + sum of the axes' offsets, in row-major order of coordinates below `extents`.
 std::vector<int64_t> Places(const MachineView& view, const std::vector<int64_t>& extents) {
   std::vector<int64_t> places = {view.start};
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     std::vector<int64_t> next;
     for (int64_t place : places) {
-      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(place + i * view.strides[axis]);
+      for (int64_t i = 0; i < extents[axis]; ++i) next.push_back(place + view.OffsetOf(axis, i));
     }
     places = std::move(next);
   }
@@ -66,7 +112,9 @@ std::optional<int64_t> ReachOfNestedAxes(const MachineView& view,
                                          const std::vector<int64_t>& extents) {
   std::vector<std::pair<int64_t, int64_t>> axes;  // stride, extent
   for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] > 1) axes.emplace_back(view.strides[axis], extents[axis]);
+    for (const ViewDigit& digit : view.DigitsOf(axis, extents[axis])) {
+      axes.emplace_back(digit.stride, digit.extent);
+    }
   }
   std::sort(axes.begin(), axes.end());
   int64_t reach = 0;
@@ -87,7 +135,7 @@ std::vector<int64_t> DevicesOf(const MachineView& view, const TensorType& type) 
     std::vector<int64_t> next;
     for (int64_t device : devices) {
       for (int64_t i = 0; i < extents[axis]; ++i) {
-        next.push_back(device + i % (extents[axis] / view.moments[axis]) * view.strides[axis]);
+        next.push_back(device + view.OffsetOf(axis, i % (extents[axis] / view.moments[axis])));
       }
     }
     devices = std::move(next);
@@ -99,7 +147,7 @@ int64_t LastDevice(const MachineView& view, const TensorType& type) {
   const std::vector<int64_t> extents = AxisExtents(type);
   int64_t device = view.start;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
-    device += (extents[axis] / view.MomentsOfAxis(axis) - 1) * view.strides[axis];
+    device += view.OffsetOf(axis, extents[axis] / view.MomentsOfAxis(axis) - 1);
   }
   return device;
 }
@@ -161,6 +209,23 @@ absl::Status ValidateView(const MachineView& view, const TensorType& type, int64
     }
   }
   const std::vector<int64_t> extents = DeviceExtents(view, type);
+  for (size_t i = 0; i < view.outer.size(); ++i) {
+    const OuterStride& o = view.outer[i];
+    const bool in_order = i == 0 ? o.axis >= 0 : o.axis > view.outer[i - 1].axis;
+    if (!in_order || o.axis >= static_cast<int>(axes)) {
+      return error("outer strides of axes that are not there or not in order");
+    }
+    if (o.period < 2 || extents[o.axis] % o.period != 0 || extents[o.axis] == o.period) {
+      return error(
+          absl::StrCat("periods of ", o.period, " of an axis over ", extents[o.axis], " devices"));
+    }
+    const int64_t stride = view.strides[o.axis];
+    if (stride < 1 || o.stride > num_devices || o.stride / o.period < stride ||
+        o.stride == stride * o.period) {
+      return error(absl::StrCat("an outer stride of ", o.stride, " for periods of ", o.period,
+                                " devices ", stride, " apart"));
+    }
+  }
   const int64_t tasks = type.NumShards() / NumMoments(view);
   if (tasks > num_devices) {
     return error(absl::StrCat(tasks, " tasks on ", num_devices, " devices"));

@@ -394,6 +394,12 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
     out->set_start(view.start);
     out->mutable_strides()->Add(view.strides.begin(), view.strides.end());
     out->mutable_moments()->Add(view.moments.begin(), view.moments.end());
+    for (const OuterStride& outer : view.outer) {
+      auto* const message = out->add_outer();
+      message->set_axis(outer.axis);
+      message->set_period(outer.period);
+      message->set_stride(outer.stride);
+    }
   }
   for (NodeId id : plan.recomputed) message->add_recomputed(id.value);
   message->set_spread_branches(plan.spread_branches);
@@ -448,6 +454,9 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
     plan.views.push_back({.start = view.start(),
                           .strides = {view.strides().begin(), view.strides().end()},
                           .moments = {view.moments().begin(), view.moments().end()}});
+    for (const auto& outer : view.outer()) {
+      plan.views.back().outer.push_back({outer.axis(), outer.period(), outer.stride()});
+    }
   }
   if (static_cast<int>(plan.views.size()) != plan.graph.num_nodes()) {
     return absl::InvalidArgumentError(

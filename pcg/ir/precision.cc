@@ -21,7 +21,7 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
     int64_t place = view.start;
     for (size_t axis = extents.size(); axis-- > 0; shard /= extents[axis]) {
       const int64_t on_devices = extents[axis] / view.MomentsOfAxis(axis);
-      place += shard % extents[axis] % on_devices * view.strides[axis];
+      place += view.OffsetOf(axis, shard % extents[axis] % on_devices);
     }
     return place;
   };
@@ -41,6 +41,12 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
     while (on_devices < extent && device(on_devices * step) != view.start) ++on_devices;
     if (!view.moments.empty()) result.moments[axis] = extent / on_devices;
     result.strides[axis] = on_devices > 1 ? device(step) - view.start : 0;
+    const auto offset = [&](int64_t i) { return device(i * step) - view.start; };
+    int64_t period = 1;
+    while (period < on_devices && offset(period) == period * result.strides[axis]) ++period;
+    if (period < on_devices) {
+      result.outer.push_back({static_cast<int>(axis), period, offset(period)});
+    }
   }
   return result;
 }

@@ -56,7 +56,8 @@ absl::StatusOr<Plan> PlanOf(const Scenario& s, const Model& model, const CostMod
     const ParallelConfig config{.devices = cost.machine().num_devices(),
                                 .stages = s.stages,
                                 .micro_batches = s.micro_batches};
-    absl::StatusOr<GridPlan> made = PlanOfConfig(model, /*training=*/true, config, &tables);
+    GridGraph graphs(model);
+    absl::StatusOr<GridPlan> made = PlanOfConfig(&graphs, /*training=*/true, config, &tables);
     if (!made.ok()) return made.status();
     return std::move(made->plan);
   }

@@ -122,6 +122,11 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
   ExpectRefused({"--plan=grid", "--nosequence_parallel"},
                 "--sequence_parallel is for --tensor of 2 or more");
   ExpectRefused({"--plan=megatron", "--context=2"}, "--context is for --plan=grid");
+  ExpectRefused({"--context_exchange=all_gather"}, "--context_exchange is for --plan=grid");
+  ExpectRefused({"--plan=grid", "--context_exchange=all_to_all"},
+                "--context_exchange is for --context of 2 or more");
+  ExpectRefused({"--plan=grid", "--context=2", "--context_exchange=ring"},
+                "--context_exchange=ring: there are all_gather, all_to_all and auto");
   ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
   ExpectRefused({"--attention=unfused"}, "has no calls of fused attention");
   ExpectRefused({"--search=exhaustive", "--precision=bfloat16"}, "is for --precision=float32");

@@ -207,6 +207,17 @@ class PlanChanges {
     if (!plan_.views[id].strides.empty()) {
       Keep(where + "one stride less", [id](Plan* plan) { plan->views[id].strides.pop_back(); });
     }
+    for (size_t i = 0; i < plan_.views[id].outer.size(); ++i) {
+      Keep(where + "without its outer stride", [id, i](Plan* plan) {
+        plan->views[id].outer.erase(plan->views[id].outer.begin() + static_cast<int64_t>(i));
+      });
+      Keep(where + "an outer stride of 0",
+           [id, i](Plan* plan) { plan->views[id].outer[i].stride = 0; });
+      Keep(where + "periods of one device",
+           [id, i](Plan* plan) { plan->views[id].outer[i].period = 1; });
+      Keep(where + "an outer stride of no axis",
+           [id, i](Plan* plan) { plan->views[id].outer[i].axis = -1; });
+    }
     const TensorType& type = plan_.graph.node(static_cast<int>(id)).outputs[0];
     for (size_t axis = 0; axis < plan_.views[id].strides.size(); ++axis) {
       const bool walks = axis < type.dims.size()    ? type.dims[axis].degree > 1

@@ -10,7 +10,7 @@ namespace isomer {
 namespace {
 
 // Elements of a table of angles.
-constexpr int64_t kMaxTable = int64_t{1} << 24;
+constexpr int64_t kMaxTable = int64_t{1} << 27;
 
 // [batch, length, heads * size] -> [batch, heads, length, size].
 TensorRef SplitHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t size,

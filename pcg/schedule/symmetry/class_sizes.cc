@@ -22,12 +22,11 @@ std::vector<int64_t> ClassSizes::Coordinates(int id, size_t axis) const {
   const int64_t on_devices = extent / moments;
   const int64_t all_on_devices =
       AxisExtents(all_.graph.node({id}).outputs[0])[axis] / all_.views[id].MomentsOfAxis(axis);
-  const int64_t stride = reduced_.views[id].strides[axis];
   std::vector<int64_t> coordinates;
   for (int64_t c = 0; c < extent; ++c) {
     // Axes stride over whole digits: what they add to a device's number are values of these.
-    const int64_t step = stride == 0 ? 0 : classes_.DeviceOf(c % on_devices * stride);
-    const int64_t place = stride == 0 ? 0 : step / all_.views[id].strides[axis];
+    const int64_t step = classes_.DeviceOf(reduced_.views[id].OffsetOf(axis, c % on_devices));
+    const int64_t place = all_.views[id].CoordinateAt(axis, step);
     coordinates.push_back(c / on_devices * all_on_devices + place);
   }
   return coordinates;

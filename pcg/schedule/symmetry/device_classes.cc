@@ -65,10 +65,11 @@ class ClassFinder {
       const MachineView& view = plan_.views[id];
       const std::vector<int64_t> extents = DevicesOfAxes(id);
       for (size_t axis = 0; axis < extents.size(); ++axis) {
-        if (extents[axis] == 1) continue;
-        if (view.strides[axis] < 1) return false;
-        weights.insert(view.strides[axis]);
-        weights.insert(view.strides[axis] * extents[axis]);
+        for (const ViewDigit& digit : view.DigitsOf(axis, extents[axis])) {
+          if (digit.stride < 1) return false;
+          weights.insert(digit.stride);
+          weights.insert(digit.stride * digit.extent);
+        }
       }
     }
     weights_.assign(weights.begin(), weights.end());
@@ -83,10 +84,8 @@ class ClassFinder {
   }
 
   void KeepDigitsOfAxis(int node, int axis) {
-    const int64_t extent = DevicesOfAxes(node)[axis];
-    const int64_t stride = plan_.views[node].strides[axis];
     for (size_t k = 0; k + 1 < weights_.size(); ++k) {
-      if (weights_[k] >= stride && weights_[k + 1] <= stride * extent) kept_[k] = true;
+      if (HasDigit({node, axis}, k)) kept_[k] = true;
     }
   }
 
@@ -167,8 +166,10 @@ class ClassFinder {
 
   bool HasDigit(const AxisOfNode& of, size_t k) const {
     const int64_t extent = DevicesOfAxes(of.node)[of.axis];
-    const int64_t stride = plan_.views[of.node].strides[of.axis];
-    return extent > 1 && weights_[k] >= stride && weights_[k + 1] <= stride * extent;
+    const auto digits = plan_.views[of.node].DigitsOf(of.axis, extent);
+    return std::any_of(digits.begin(), digits.end(), [&](const ViewDigit& digit) {
+      return weights_[k] >= digit.stride && weights_[k + 1] <= digit.stride * digit.extent;
+    });
   }
 
   // A digit of the axis that fell short gets more values; rather one that the axis it is compared
@@ -265,9 +266,16 @@ class ClassFinder {
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       reduced[axis] = view.MomentsOfAxis(axis);  // as represented
       if (extents[axis] == 1) continue;
-      const int64_t stride = plan_.views[id].strides[axis];
-      reduced[axis] *= Reduced(stride, stride * extents[axis]);
-      view.strides[axis] = Reduced(1, stride);
+      const auto digits = plan_.views[id].DigitsOf(axis, extents[axis]);
+      view.strides[axis] = Reduced(1, digits[0].stride);
+      for (const ViewDigit& digit : digits) {
+        const int64_t extent = Reduced(digit.stride, digit.stride * digit.extent);
+        reduced[axis] *= extent;
+        if (digits.size() == 1) continue;
+        if (&digit == digits.begin()) {
+          view.outer.push_back({static_cast<int>(axis), extent, Reduced(1, digits[1].stride)});
+        }
+      }
     }
     classes_.plan.views.push_back(std::move(view));
     const OpKind kind = node.op.kind();

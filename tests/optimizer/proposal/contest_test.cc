@@ -102,7 +102,8 @@ TEST_F(ContestTest, OfASearchIsAboutTheUsersStep) {
 TEST_F(ContestTest, StagesAreThoseOfTheSchedule) {
   CostTables tables(index_, cost_, {});
   const ParallelConfig config{.devices = 8, .stages = 2, .micro_batches = 4};
-  Plan plan = PlanOfConfig(model_, /*training=*/true, config, &tables)->plan;
+  GridGraph graphs(model_);
+  Plan plan = PlanOfConfig(&graphs, /*training=*/true, config, &tables)->plan;
   config.SetOptions(&plan);
   for (const auto& [step, deviation] : std::vector<std::pair<std::string, std::string>>{
            {"stages: 2", ""},

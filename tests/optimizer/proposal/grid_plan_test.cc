@@ -395,6 +395,54 @@ output "y" = %17
   }
 }
 
+// Tables of a rotation are copied over the batch and over heads, with the sequence between them:
+// the rotation is split in all three, and nobody asks for more than a slice of a table.
+TEST(GridPlan, SplitsARotationInBatchSequenceAndHeads) {
+  const Model model = TextModel(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "o" : f32[32,32]
+%3 = weight "cos" : f32[8,2]
+%4 = weight "sin" : f32[8,2]
+%5 = matmul(%0, %1) : f32[4,8,32]
+%6 = reshape(%5) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%7 = transpose(%6) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%8 = rotary(%7, %3, %4) : f32[4,8,8,4]  # rotated
+%9 = attention(%8, %8, %8) {scale=0.5,causal=1} : f32[4,8,8,4]
+%10 = transpose(%9) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%11 = reshape(%10) {shape=[4,8,32]} : f32[4,8,32]
+%12 = matmul(%11, %2) : f32[4,8,32]
+output "y" = %12
+)");
+  const Made made =
+      Optimized(model, 8, {.degrees = {.tensor = 2, .context = 2}}, /*training=*/false);
+  ASSERT_TRUE(made.result.ok()) << made.result.status();
+  ExpectPlanHolds(made.result->plan, made.rules);
+  const Plan& plan = made.result->plan;
+  bool has_outer_stride = false;
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const Node& node = plan.graph.node({id});
+    has_outer_stride |= !plan.views[id].outer.empty();
+    if (node.op.kind() != OpKind::kRotary) continue;
+    EXPECT_EQ(node.outputs[0].ToString(), "f32[4:2,8:2,8:2,4]");
+    for (const size_t table : {1, 2}) {
+      const TensorRef input = node.inputs[table];
+      EXPECT_EQ(plan.graph.type(input).ToString(), "f32[8:2,2] c4");
+      EXPECT_EQ(DevicesOf(plan.views[input.node.value], plan.graph.type(input)),
+                (std::vector<int64_t>{0, 1, 4, 5, 2, 3, 6, 7}));
+    }
+  }
+  EXPECT_TRUE(has_outer_stride);
+  const absl::StatusOr<Plan> read_back = [&]() -> absl::StatusOr<Plan> {
+    const std::string path = testing::TempDir() + "/rotation.plan";
+    const absl::Status saved = SavePlan(path, plan);
+    if (!saved.ok()) return saved;
+    return LoadPlan(path);
+  }();
+  ASSERT_TRUE(read_back.ok()) << read_back.status();
+  EXPECT_EQ(read_back->views, plan.views);
+}
+
 TEST(GridPlan, SaysWhatADegreeDoesNotDivide) {
   const Model model = TextModel(R"(
 %0 = input "x" : f32[16,8]

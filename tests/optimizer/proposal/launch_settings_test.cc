@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace isomer {
 namespace {
@@ -58,6 +61,20 @@ TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
   EXPECT_TRUE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->precision, DataType::kFloat16);
   EXPECT_TRUE(launch->ignored.empty());
+}
+
+// A ring moves the keys and values that a gather does.
+TEST(LaunchSettings, ReadsWhatAttentionExchanges) {
+  for (const auto& [type, by_heads] :
+       {std::pair("a2a", true), std::pair("all_gather", false), std::pair("p2p", false)}) {
+    const auto launch = ParseLaunchSettings(
+        absl::StrCat("--context-parallel-size 4 --cp-comm-type ", type), "my.txt");
+    ASSERT_TRUE(launch.ok()) << launch.status();
+    EXPECT_EQ(launch->grid.degrees.context_by_heads, by_heads) << type;
+    EXPECT_TRUE(launch->ignored.empty());
+  }
+  EXPECT_THAT(ErrorOf("--context-parallel-size 4 --cp-comm-type a2a+p2p"),
+              HasSubstr("--cp-comm-type: 'a2a+p2p': a2a, all_gather and p2p"));
 }
 
 // Megatron-LM has sequence parallelism where it is asked for, AutoTP never.

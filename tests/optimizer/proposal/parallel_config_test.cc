@@ -4,8 +4,10 @@
 #include <memory>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/substitute.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "optimizer/proposal/grid_search.h"
@@ -30,7 +32,8 @@ class Grids : public testing::Test {
     tables_ = std::make_unique<CostTables>(*index_, *cost_, CostOptions{.halves = false});
   }
   std::vector<ConfigEstimate> Enumerate(int64_t memory_bytes) {
-    auto estimates = EnumerateGrids(model_.graph, {.devices = cost_->machine().num_devices()},
+    GridGraph graphs(model_);
+    auto estimates = EnumerateGrids(&graphs, {.devices = cost_->machine().num_devices()},
                                     memory_bytes, tables_.get());
     EXPECT_TRUE(estimates.ok()) << estimates.status();
     return estimates.ok() ? *std::move(estimates) : std::vector<ConfigEstimate>();
@@ -127,7 +130,8 @@ TEST_F(Grids, AsLongAsNoneFitsOthersAreLookedAt) {
       config.SetOptions(&*plan);
       return contest.Consider(*std::move(plan), origin);
     };
-    EXPECT_TRUE(SearchGrids(model_.graph, options, Deadline::In(0), contest, &tables).ok());
+    GridGraph graphs(model_);
+    EXPECT_TRUE(SearchGrids(&graphs, options, Deadline::In(0), contest, &tables).ok());
     looked.fits = contest.fits();
     return looked;
   };
@@ -168,13 +172,43 @@ TEST_F(Grids, WeightsWithoutEqualPartsAreWhole) {
   }
 }
 
+// Where there are samples for all devices, or no attention, nobody looks at splits of a sequence.
+TEST_F(Grids, SequencesAreSplitWhereSamplesAreTooFew) {
+  const auto contexts_of = [&](Model model) {
+    Prepare(std::move(model), 1, 8);
+    std::set<int64_t> contexts;
+    for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+      contexts.insert(estimate.config.degrees.context);
+    }
+    return contexts;
+  };
+  const auto model_of = [](int64_t batch, const char* call) {
+    return TextModel(absl::Substitute(R"(
+%0 = input "x" : f32[$0,16,32]
+%1 = weight "a" : f32[32,32]
+%2 = input "target" : f32[$0,8,16,4]
+%3 = matmul(%0, %1) : f32[$0,16,32]
+%4 = reshape(%3) {shape=[$0,16,8,4]} : f32[$0,16,8,4]
+%5 = transpose(%4) {perm=[0,2,1,3]} : f32[$0,8,16,4]
+%6 = $1 : f32[$0,8,16,4]
+%7 = mse(%6, %2) : f32[]
+output "loss" = %7
+)",
+                                      batch, call));
+  };
+  const char* const attention = "attention(%5, %5, %5) {scale=0.5,causal=1}";
+  EXPECT_THAT(contexts_of(model_of(2, attention)), testing::ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(contexts_of(model_of(8, attention)), testing::ElementsAre(1));
+  EXPECT_THAT(contexts_of(model_of(2, "relu(%5)")), testing::ElementsAre(1));
+}
+
 // Also those that are not worth an estimate else: 16 micro-batches are of 1 or 3 samples, or of 6.
 TEST_F(Grids, ThoseOfAUsersStepAlone) {
   Prepare(ResidualModel(8, 48, 16, 32), 1, 8);
   const auto all_of = [&](const Constraints::OfStep& step, bool chooses = false) {
+    GridGraph graphs(model_);
     const auto estimates = EnumerateGrids(
-        model_.graph,
-        {.devices = 8, .choose_update = chooses, .may_recompute = chooses, .step = step},
+        &graphs, {.devices = 8, .choose_update = chooses, .may_recompute = chooses, .step = step},
         int64_t{1} << 40, tables_.get());
     EXPECT_TRUE(estimates.ok()) << estimates.status();
     std::vector<ParallelConfig> configs;
@@ -236,7 +270,8 @@ output "loss" = %13
   EXPECT_GT(of_four, 3);
   GridOptions none{.devices = 8};
   none.policy.grid_experts = 1;
-  const auto estimates = EnumerateGrids(model_.graph, none, int64_t{1} << 40, tables_.get());
+  GridGraph graphs(model_);
+  const auto estimates = EnumerateGrids(&graphs, none, int64_t{1} << 40, tables_.get());
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   for (const ConfigEstimate& estimate : *estimates) EXPECT_EQ(estimate.config.degrees.expert, 1);
 }
@@ -257,8 +292,9 @@ TEST_F(Grids, ThoseThatFitComeFirst) {
 TEST_F(Grids, LessIsKeptWhereWeightsAreShardedAndResultsComputedAgain) {
   Prepare(ResidualModel(8, 64, 128, 512), 1, 4);
   tables_->set_options({.optimizer = OptimizerKind::kAdam, .halves = false});
+  GridGraph graphs(model_);
   auto estimates =
-      EnumerateGrids(model_.graph, {.devices = 4, .choose_update = true, .may_recompute = true},
+      EnumerateGrids(&graphs, {.devices = 4, .choose_update = true, .may_recompute = true},
                      int64_t{1} << 40, tables_.get());
   ASSERT_TRUE(estimates.ok()) << estimates.status();
   const auto estimate_of = [&](UpdateMethod update, bool recomputes) {

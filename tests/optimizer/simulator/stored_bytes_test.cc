@@ -27,7 +27,8 @@ class StoredBytes : public testing::TestWithParam<GridRequest> {
     CostTables tables(index_, cost_, {.training = true});
     auto config = ConfigOf(GetParam(), model_, 4);
     EXPECT_TRUE(config.ok()) << config.status();
-    auto made = PlanOfConfig(model_, /*training=*/true, *config, &tables);
+    GridGraph graphs(model_);
+    auto made = PlanOfConfig(&graphs, /*training=*/true, *config, &tables);
     EXPECT_TRUE(made.ok()) << made.status();
     Plan plan = std::move(made->plan);
     plan.update.optimizer = OptimizerKind::kAdam;

@@ -56,6 +56,60 @@ TEST(MachineView, NeighboursAreDevicesOfOneMicroBatch) {
   EXPECT_EQ(MomentsOf(view, type), (Numbers{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}));
 }
 
+// A table that is split in a sequence, beside a batch split outside of it and heads within.
+TEST(MachineView, CopiesMayWalkInTwoStrides) {
+  const TensorType type = *ParseTensorType("f32[8:4,16] c4");
+  const MachineView view{.strides = {2, 0, 1, 0}, .outer = {{.axis = 2, .period = 2, .stride = 8}}};
+  EXPECT_EQ(ValidateView(view, type, 16), absl::OkStatus());
+  EXPECT_EQ(DevicesOf(view, type), (Numbers{0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15}));
+  EXPECT_EQ(LastDevice(view, type), 15);
+  for (int64_t copy = 0; copy < 4; ++copy) {
+    EXPECT_EQ(view.CoordinateAt(2, view.OffsetOf(2, copy)), copy);
+  }
+  // Beside micro-batches, which are no devices.
+  MachineView in_time = view;
+  in_time.moments = {2, 1, 1, 1};
+  EXPECT_EQ(DevicesOf(in_time, type),
+            (Numbers{0, 1, 8, 9, 2, 3, 10, 11, 0, 1, 8, 9, 2, 3, 10, 11}));
+}
+
+TEST(MachineView, RefusesOuterStridesThatAreNone) {
+  const TensorType type = *ParseTensorType("f32[8:4,16] c4");
+  const auto holds = [&](std::vector<OuterStride> outer, Numbers strides = {2, 0, 1, 0}) {
+    return ValidateView({.strides = strides, .outer = std::move(outer)}, type, 16).ok();
+  };
+  ASSERT_TRUE(holds({{2, 2, 8}}));
+  EXPECT_FALSE(holds({})) << "copies 2 and 3 on devices of other shards";
+  EXPECT_FALSE(holds({{2, 2, 4}})) << "the same";
+  EXPECT_FALSE(holds({{2, 2, 16}})) << "leaves the machine";
+  EXPECT_FALSE(holds({{2, 2, INT64_MAX}})) << "overflow";
+  EXPECT_FALSE(holds({{2, INT64_MAX, 8}})) << "overflow";
+  EXPECT_FALSE(holds({{2, 2, -8}})) << "backwards";
+  EXPECT_FALSE(holds({{2, 2, 2}}, {4, 0, 1, 0})) << "no outer stride: 4 neighbours";
+  EXPECT_FALSE(holds({{2, 2, 1}}, {4, 0, 2, 0})) << "the inner one is larger";
+  EXPECT_FALSE(holds({{2, 3, 8}})) << "no part of 4";
+  EXPECT_FALSE(holds({{2, 4, 8}})) << "one period";
+  EXPECT_FALSE(holds({{2, 1, 8}})) << "one device in a period";
+  EXPECT_FALSE(holds({{2, 0, 8}})) << "none";
+  EXPECT_FALSE(holds({{1, 2, 8}, {2, 2, 8}})) << "an axis that is not split";
+  EXPECT_FALSE(holds({{4, 2, 8}})) << "no axis";
+  EXPECT_FALSE(holds({{-1, 2, 8}})) << "no axis";
+  EXPECT_FALSE(holds({{2, 2, 8}, {2, 2, 8}})) << "twice";
+}
+
+TEST(MachineView, CoarserAxesKeepTheFirstOfNeighbours) {
+  const MachineView fine{.strides = {4, 0, 1, 0},
+                         .outer = {{.axis = 2, .period = 4, .stride = 32}}};
+  const auto coarsened = [&](int64_t degree) {
+    MachineView view = fine;
+    return CoarsenAxis(2, degree, &view) ? view.ToString() : "none";
+  };
+  EXPECT_EQ(coarsened(2), "start 0 strides [4,0,2,0] axis 2 in periods of 2 every 32");
+  EXPECT_EQ(coarsened(4), "start 0 strides [4,0,32,0]");
+  EXPECT_EQ(coarsened(8), "start 0 strides [4,0,64,0]");
+  EXPECT_EQ(coarsened(6), "none");
+}
+
 TEST(MachineView, MomentsOfSeveralAxesCountRowMajor) {
   const TensorType type = *ParseTensorType("f32[4:2,9:3]");
   const MachineView view{.strides = {0, 0, 0, 0}, .moments = {2, 3, 1, 1}};

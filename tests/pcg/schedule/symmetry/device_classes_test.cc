@@ -119,6 +119,40 @@ output "loss" = %18
   ExpectSamePrograms(plan, 2);
 }
 
+// Copies in two strides: of a table, over the batch and over heads, with the sequence between them.
+TEST(DeviceClasses, CopiesInTwoStrides) {
+  Plan plan = PlanOf(R"(
+%0 = input "x" : f32[16,4,8,4]
+%1 = weight "cos" : f32[8,2]
+%2 = weight "sin" : f32[8,2]
+%3 = partition(%0) {axis=0, degree=8} : f32[16:8,4,8,4]
+%4 = partition(%3) {axis=1, degree=2} : f32[16:8,4:2,8,4]
+%5 = partition(%4) {axis=2, degree=2} : f32[16:8,4:2,8:2,4]
+%6 = partition(%1) {axis=0, degree=2} : f32[8:2,2]
+%7 = replicate(%6) {degree=16} : f32[8:2,2] c16
+%8 = partition(%2) {axis=0, degree=2} : f32[8:2,2]
+%9 = replicate(%8) {degree=16} : f32[8:2,2] c16
+%10 = rotary(%5, %7, %9) : f32[16:8,4:2,8:2,4]
+output "y" = %10
+)",
+                     32);
+  plan.mode = "inference";
+  plan.model.loss = "";
+  for (const int of_table : {7, 9}) {
+    plan.views[of_table] = {.strides = {2, 0, 1, 0}, .outer = {{2, 2, 4}}};
+  }
+  plan.views[3].strides = {4, 0, 0, 0, 0, 0};
+  plan.views[4].strides = {4, 1, 0, 0, 0, 0};
+  for (const int of_all : {5, 10}) plan.views[of_all].strides = {4, 1, 2, 0, 0, 0};
+  for (const int of_half : {6, 8}) plan.views[of_half].strides = {2, 0, 0, 0};
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    ASSERT_EQ(ValidateView(plan.views[id], plan.graph.node({id}).outputs[0], 32), absl::OkStatus());
+  }
+  ExpectSamePrograms(plan, 8);
+  const std::optional<DeviceClasses> classes = ClassesOfDevices(plan);
+  EXPECT_EQ(classes->plan.views[7], plan.views[7]) << "4 copies of each half";
+}
+
 // Two stages of eight devices, each device with two micro-batches: the stages' digit stays.
 TEST(DeviceClasses, DataParallelismInStagesOfAPipeline) {
   Plan plan = PlanOf(R"(

@@ -1,0 +1,169 @@
+// Sequences that are split over devices, and what attention exchanges for that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "optimizer/machine/machine.h"
+#include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/batch_dims.h"
+#include "pcg/support/data_path.h"
+#include "tests/models/text_model.h"
+#include "verifier/certificate/equal_sides.h"
+#include "verifier/plans/plan_checker.h"
+
+namespace isomer {
+namespace {
+
+using testing::HasSubstr;
+
+bool AreShownEqual(const ConcreteSide& source, const ConcreteSide& target,
+                   const InputNumbers& numbers) {
+  std::set<std::string> lemmas;
+  return EqualSides(source, target, &lemmas, numbers).ok();
+}
+
+// Eight query heads, of which four share keys, and are rotated.
+Model GroupedQueryModel() {
+  return TextModel(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "k" : f32[32,8]
+%3 = weight "v" : f32[32,8]
+%4 = weight "o" : f32[32,32]
+%5 = weight "cos" : f32[8,2]
+%6 = weight "sin" : f32[8,2]
+%7 = matmul(%0, %1) : f32[4,8,32]
+%8 = reshape(%7) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%9 = transpose(%8) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%10 = rotary(%9, %5, %6) : f32[4,8,8,4]
+%11 = matmul(%0, %2) : f32[4,8,8]
+%12 = reshape(%11) {shape=[4,8,2,4]} : f32[4,8,2,4]
+%13 = transpose(%12) {perm=[0,2,1,3]} : f32[4,2,8,4]
+%14 = rotary(%13, %5, %6) : f32[4,2,8,4]
+%15 = matmul(%0, %3) : f32[4,8,8]
+%16 = reshape(%15) {shape=[4,8,2,4]} : f32[4,8,2,4]
+%17 = transpose(%16) {perm=[0,2,1,3]} : f32[4,2,8,4]
+%18 = attention(%10, %14, %17) {scale=0.5,causal=1} : f32[4,8,8,4]  # heads
+%19 = transpose(%18) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%20 = reshape(%19) {shape=[4,8,32]} : f32[4,8,32]
+%21 = matmul(%20, %4) : f32[4,8,32]
+output "y" = %21
+)");
+}
+
+class LongContext : public testing::Test {
+ protected:
+  LongContext() : rules_(LoadRules(DataPath("rules/default.rules")).value()), index_(rules_) {}
+
+  absl::StatusOr<OptimizeResult> Grid(const GridRequest& request) {
+    return Grid(GroupedQueryModel(), request, /*training=*/false);
+  }
+
+  absl::StatusOr<OptimizeResult> Grid(const Model& model, const GridRequest& request,
+                                      bool training) {
+    OptimizeOptions options;
+    options.equal = AreShownEqual;
+    options.plan = kGrid;
+    options.grid = request;
+    options.training = training;
+    const CostModel cost(LoadMachine("dgx_h100", 1, 8).value());
+    return Optimize(model, index_, cost, options);
+  }
+
+  static TensorType AttentionOf(const Plan& plan) {
+    for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+      const Node& node = plan.graph.node({id});
+      if (node.op.kind() == OpKind::kAttention) return node.outputs[0];
+    }
+    return {};
+  }
+
+  const RuleSet rules_;
+  const RuleIndex index_;
+};
+
+// Keys are repeated for each query head, which no rule says: the plan's own steps do, and they are
+// proved.
+TEST_F(LongContext, AttentionExchangesSequenceForHeads) {
+  const auto made = Grid({.degrees = {.tensor = 2, .context = 2, .context_by_heads = true}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  Plan plan = made->plan;
+  EXPECT_EQ(AttentionOf(plan).ToString(), "f32[4:2,8:4,8,4]");
+  plan.seal = SealOf(plan);
+  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
+  ASSERT_FALSE(plan.steps.empty());
+  ASSERT_TRUE(plan.steps[0].rule.empty());
+  // Repeated for another number of heads each, they are other keys.
+  for (AddedCall& call : plan.steps[0].calls) {
+    if (call.op.kind() != OpKind::kReshape || call.op.Ints("shape").size() != 5) continue;
+    call.op.Set("shape", std::vector<int64_t>{4, 1, 2, 8, 4});
+  }
+  plan.seal = SealOf(plan);
+  EXPECT_THAT(std::string(CheckPlan(plan, rules_).message()), HasSubstr("step 0 (no rule)"));
+}
+
+TEST_F(LongContext, AttentionGathersKeysAndValues) {
+  const auto made = Grid({.degrees = {.tensor = 2, .context = 2}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  Plan plan = made->plan;
+  EXPECT_EQ(AttentionOf(plan).ToString(), "f32[4:2,8:2,8:2,4]");
+  plan.seal = SealOf(plan);
+  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
+}
+
+// Rows of batch times sequence, of which no rule splits the sequence, keep their dims: the loss is
+// split in both.
+TEST_F(LongContext, LossesOfRowsKeepTheirDims) {
+  Model model = TextModel(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "o" : f32[32,16]
+%3 = input "labels" : i64[32]
+%4 = matmul(%0, %1) : f32[4,8,32]
+%5 = reshape(%4) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%6 = transpose(%5) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%7 = attention(%6, %6, %6) {scale=0.5,causal=1} : f32[4,8,8,4]
+%8 = transpose(%7) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%9 = reshape(%8) {shape=[4,8,32]} : f32[4,8,32]
+%10 = relu(%9) : f32[4,8,32]
+%11 = reshape(%10) {shape=[32,32]} : f32[32,32]
+%12 = matmul(%11, %2) : f32[32,16]
+%13 = cross_entropy(%12, %3) : f32[]
+output "loss" = %13
+)");
+  model.loss = "loss";
+  const auto made = Grid(model, {.degrees = {.context = 4}}, /*training=*/true);
+  ASSERT_TRUE(made.ok()) << made.status();
+  Plan plan = made->plan;
+  plan.seal = SealOf(plan);
+  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const Node& node = plan.graph.node({id});
+    if (node.op.kind() != OpKind::kCrossEntropy) continue;
+    EXPECT_EQ(plan.graph.type(node.inputs[0]).ToString(), "f32[4:2,8:4,16]");
+  }
+}
+
+TEST_F(LongContext, TakesTheFasterOfBoth) {
+  const GridDegrees by_sequence = {.tensor = 2, .context = 2};
+  GridDegrees by_heads = by_sequence;
+  by_heads.context_by_heads = true;
+  const auto any = Grid({.degrees = by_sequence, .any_context = true});
+  const auto sequence = Grid({.degrees = by_sequence}), heads = Grid({.degrees = by_heads});
+  ASSERT_TRUE(any.ok() && sequence.ok() && heads.ok());
+  EXPECT_EQ(any->plan.predicted_step_us,
+            std::min(sequence->plan.predicted_step_us, heads->plan.predicted_step_us));
+}
+
+TEST_F(LongContext, RefusesHeadsThatNothingDivides) {
+  const auto made = Grid({.degrees = {.context = 16, .context_by_heads = true}});
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("--context=16"));
+  const auto odd = Grid({.degrees = {.tensor = 1, .context = 8, .context_by_heads = true}});
+  EXPECT_TRUE(odd.ok()) << odd.status();
+}
+
+}  // namespace
+}  // namespace isomer
