@@ -195,6 +195,8 @@ int64_t PeriodOf(const Plan& plan, int64_t moments) {
   if (tasks <= kMostShards || plan.update.steps_between_flushes > 1) return 0;
   const PipelineShape shape = {.num_stages = NumGroupsOfDevices(plan), .num_moments = moments};
   int64_t round = shape.num_stages, least = LeastMade(moments);
+  // Up to two micro-batches a stage are under way before the first backward pass.
+  if (plan.zero_bubble.splits()) least = std::max(least, kLeastRounds * round);
   if (moments % shape.num_stages != 0 && LeadsBack(plan)) {
     round = shape.LargestRound();
     least = std::max(least, kLeastRounds * round);

@@ -375,6 +375,21 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   return update;
 }
 
+void ToProto(const ZeroBubble& zero_bubble, proto::ZeroBubbleProto* message) {
+  message->set_most_in_flight(zero_bubble.most_in_flight);
+  message->set_forward(zero_bubble.forward);
+  message->set_backward(zero_bubble.backward);
+  message->set_weights(zero_bubble.weights);
+}
+
+ZeroBubble FromProto(const proto::ZeroBubbleProto& message) {
+  const auto time = [](int32_t given) { return given == 0 ? 1 : given; };
+  return {.most_in_flight = message.most_in_flight(),
+          .forward = time(message.forward()),
+          .backward = time(message.backward()),
+          .weights = time(message.weights())};
+}
+
 }  // namespace
 
 void ToProto(const Plan& plan, proto::PlanProto* message) {
@@ -403,6 +418,9 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
   }
   for (NodeId id : plan.recomputed) message->add_recomputed(id.value);
   message->set_spread_branches(plan.spread_branches);
+  if (plan.zero_bubble != ZeroBubble()) {
+    ToProto(plan.zero_bubble, message->mutable_zero_bubble());
+  }
   message->set_predicted_step_us(plan.predicted_step_us);
   message->set_predicted_peak_bytes(plan.predicted_peak_bytes);
   message->set_peak_flops(plan.peak_flops);
@@ -470,6 +488,8 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
           absl::StrCat(plan.graph.Label({id}), ": ", valid.message()));
   }
   plan.spread_branches = message.spread_branches();
+  plan.zero_bubble = FromProto(message.zero_bubble());
+  ISOMER_RETURN_IF_ERROR(CheckZeroBubble(plan.zero_bubble, plan.update.steps_between_flushes));
   for (const int32_t id : message.recomputed()) {
     const bool ascending = plan.recomputed.empty() || plan.recomputed.back().value < id;
     if (id < 0 || id >= plan.graph.num_nodes() || !ascending) {

@@ -15,6 +15,7 @@
 #include "pcg/ir/machine_view.h"
 #include "pcg/ir/stored_values.h"
 #include "pcg/ir/weight_update.h"
+#include "pcg/ir/zero_bubble.h"
 
 namespace isomer {
 
@@ -101,6 +102,8 @@ struct Plan {
   // Short branches are computed between the exchanges of long ones, rather than as soon as they can
   // be (pcg/schedule/order/execution_order.h).
   bool spread_branches = false;
+  // How the stages of a pipeline work through micro-batches.
+  ZeroBubble zero_bubble = {};
   double predicted_step_us = 0;
   int64_t predicted_peak_bytes = 0;
   // What the plan's devices of that machine could do in its precision, together, by their makers'

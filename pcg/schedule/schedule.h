@@ -95,6 +95,7 @@
 #include "pcg/ir/precision.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/ir/weight_update.h"
+#include "pcg/ir/zero_bubble.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/support/small_list.h"
 
@@ -242,6 +243,7 @@ struct ScheduleOptions {
   double seed = 1;
   UpdateOptions update = {.bucket_bytes = 0};  // Plans have buckets (LowerPlan).
   PipelineOrder order = PipelineOrder::kOneForwardOneBackward;
+  ZeroBubble zero_bubble = {};   // splits: in place of `order`
   bool spread_branches = false;  // execution_order.h; of plans
   // The host feeds indices as they are wanted. Not of a call alone, whose operands others make.
   bool arranges_inputs = true;

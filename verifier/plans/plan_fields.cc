@@ -58,6 +58,11 @@ absl::Status CheckPlanFields(const Plan& plan) {
   if (plan.mode != "training" && !plan.recomputed.empty()) {
     return No("recomputed: there is no backward pass in inference");
   }
+  if (plan.mode != "training" && plan.zero_bubble.splits()) {
+    return No("zero_bubble: there is no backward pass in inference");
+  }
+  const absl::Status halves = CheckZeroBubble(plan.zero_bubble, plan.update.steps_between_flushes);
+  if (!halves.ok()) return No(std::string(halves.message()));
   if (!std::isfinite(plan.predicted_step_us) || plan.predicted_step_us < 0) {
     return No(absl::StrCat("predicted_step_us: ", plan.predicted_step_us));
   }

@@ -420,6 +420,10 @@ void BackwardLowering::ReverseWeights(size_t calls) {
 void BackwardLowering::ReverseWeightsBefore(const Task& task, bool exchanges_follow) {
   if (pending_.empty() || split_->IsOfWeight(task)) return;
   const bool is_another = task.moment != kNoMoment && task.moment != pending_.back().moment;
+  if (builder_.options().zero_bubble.splits()) {
+    if (is_another) ReverseWeights(pending_.size());
+    return;
+  }
   if (exchanges_ && exchanges_follow && !is_another) {
     ReverseWeights((pending_.size() + 1) / 2);  // some for each exchange
   } else if (exchanges_ || is_another || (split_->IsContraction(task) && !split_->IsSplit(task))) {

@@ -171,6 +171,7 @@ ScheduleOptions ScheduleOptionsOf(const Plan& plan) {
   options.loss = plan.model.loss;
   options.seed = LossScale(plan.precision);
   options.update = plan.update;
+  options.zero_bubble = plan.zero_bubble;
   options.spread_branches = plan.spread_branches;
   return options;
 }

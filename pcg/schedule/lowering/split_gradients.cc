@@ -45,6 +45,13 @@ void SplitGradients::FindReached(const std::map<BufferId, double>& seeds) {
   }
 }
 
+bool SplitGradients::MayWait(const Task& task) const {
+  if (isomer::IsContraction(builder_.graph().node(task.node).op.kind())) return true;
+  return builder_.options().zero_bubble.splits() &&
+         std::count_if(task.reads.begin(), task.reads.end(),
+                       [this](BufferId id) { return wanted_[id]; }) == 1;
+}
+
 // Of a parameter, all that is kept of it or nothing.
 void SplitGradients::FindWeights() {
   const Schedule& schedule = builder_.schedule();
@@ -70,7 +77,7 @@ void SplitGradients::FindWeights() {
       if (p == none) continue;
       if (casts) {
         parameter_of[task.writes[0]] = p;
-      } else if (!computes || !isomer::IsContraction(builder_.graph().node(task.node).op.kind())) {
+      } else if (!computes || !MayWait(task)) {
         is_weight[p] = false;
       }
     }
@@ -103,6 +110,7 @@ void SplitGradients::FindSplit(absl::Span<const size_t> order) {
   bool exchanges = false;
   int32_t moment = kNoMoment;
   std::pair<NodeId, int32_t> contraction;
+  const bool all = builder_.options().zero_bubble.splits();
   const int most_waiting = builder_.schedule().num_moments > 1 ? kMostWaiting : 0;
   int waiting = most_waiting;  // contractions of the micro-batch before its next exchange
   std::vector<bool> cannot(split_.size(), false);
@@ -123,7 +131,7 @@ void SplitGradients::FindSplit(absl::Span<const size_t> order) {
     if (std::pair(task.node, task.moment) == contraction) continue;
     if (task.moment != contraction.second) waiting = most_waiting;
     contraction = {task.node, task.moment};
-    waiting = exchanges_now ? 0 : waiting + 1;
+    waiting = exchanges_now || all ? 0 : waiting + 1;
     if (waiting <= most_waiting && !cannot[task.node.value]) {
       split_[task.node.value] = true;
     } else {

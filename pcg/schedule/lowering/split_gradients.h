@@ -11,9 +11,13 @@
 // contractions without an exchange behind them wait for one that has, and where several exchanges
 // follow each other, each hides behind some of what waits.
 //
+// Where backward passes are two halves (pcg/ir/zero_bubble.h) all are split that can be, and the
+// gradients of weights come behind all others of their micro-batch.
+//
 // Split are contractions of which a computed operand and a weight have gradients. The weight is
 // read where it is kept (or cast there), and by contractions alone: what else there is to add to
-// its gradient comes in order.
+// its gradient comes in order. In two halves it may also be read by calls that have no other
+// gradient, such as a look-up in a table that is the last product's weight, too.
 #ifndef ISOMER_PCG_SCHEDULE_LOWERING_SPLIT_GRADIENTS_H_
 #define ISOMER_PCG_SCHEDULE_LOWERING_SPLIT_GRADIENTS_H_
 
@@ -52,6 +56,8 @@ class SplitGradients {
   bool Reaches(const Task& task) const;
   bool CanSplit(const Task& task) const;
   void FindSplit(absl::Span<const size_t> order);
+  // Whether a weight that the task reads may wait for the second half.
+  bool MayWait(const Task& task) const;
 
   const ScheduleBuilder& builder_;
   const std::vector<bool>& wanted_;

@@ -11,7 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/order/pipeline_chunks.h"
 #include "pcg/schedule/order/slot_order.h"
+#include "pcg/schedule/order/weight_gradients.h"
+#include "pcg/schedule/order/zero_bubble_order.h"
 #include "pcg/support/check.h"
+#include "pcg/support/status_macros.h"
 
 namespace isomer {
 
@@ -69,6 +72,9 @@ int64_t PipelineShape::LargestRound() const {
 }
 
 int64_t PipelineShape::MostInFlight(int64_t stage) const {
+  if (zero_bubble.splits()) {
+    return std::min<int64_t>(zero_bubble.most_in_flight, num_steps * num_moments * num_chunks);
+  }
   const int64_t ahead = ForwardsAhead(PipelineOrder::kOneForwardOneBackward, stage, *this);
   // Chunks go forward before they go back.
   return num_chunks == 1 ? ahead : std::min(ahead + 1, num_steps * num_moments * num_chunks);
@@ -76,6 +82,11 @@ int64_t PipelineShape::MostInFlight(int64_t stage) const {
 
 double PipelineShape::IdleShare() const {
   const int64_t n = num_steps * num_moments;
+  if (zero_bubble.splits()) {
+    const auto makespan = static_cast<double>(MakeZeroBubbleSchedule(*this).makespan);
+    const int64_t each = int64_t{zero_bubble.forward} + zero_bubble.backward + zero_bubble.weights;
+    return 1 - static_cast<double>(num_chunks * n * each) / makespan;
+  }
   const int64_t whole = num_chunks * std::max(n, num_stages) + std::min(n, num_stages) - 1;
   return static_cast<double>(whole - num_chunks * n) / static_cast<double>(whole);
 }
@@ -93,11 +104,30 @@ std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage,
   return slots;
 }
 
+absl::StatusOr<std::vector<std::vector<PipelineSlot>>> SlotsOfStages(PipelineOrder order,
+                                                                     const PipelineShape& shape) {
+  if (shape.zero_bubble.splits()) {
+    if (shape.zero_bubble.most_in_flight < shape.num_chunks) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("zero_bubble: ", shape.zero_bubble.most_in_flight,
+                       " micro-batches in flight, and a stage has ", shape.num_chunks, " chunks"));
+    }
+    return MakeZeroBubbleSchedule(shape).slots;
+  }
+  std::vector<std::vector<PipelineSlot>> slots;
+  for (int32_t stage = 0; stage < shape.num_stages; ++stage) {
+    slots.push_back(SlotsOfStage(order, stage, shape));
+  }
+  return slots;
+}
+
 PipelineShape ShapeOf(const Schedule& schedule, const PipelineStages& stages) {
   PipelineShape shape = {.num_stages = stages.num_stages,
                          .num_moments = schedule.num_moments / schedule.num_steps(),
                          .num_chunks = stages.num_chunks,
-                         .num_steps = schedule.num_steps()};
+                         .num_steps = schedule.num_steps(),
+                         .zero_bubble = schedule.options.zero_bubble,
+                         .folds = stages.folds};
   if (schedule.options.moments_of_step == 0) return shape;
   PipelineShape of_all = shape;
   of_all.num_moments = schedule.options.moments_of_step;
@@ -217,11 +247,17 @@ namespace {
 class MicroBatchOrder {
  public:
   explicit MicroBatchOrder(Schedule* schedule)
-      : schedule_(*schedule), stages_(StagesOf(*schedule)) {}
+      : schedule_(*schedule),
+        stages_(StagesOf(*schedule)),
+        of_weights_(WeightGradients(schedule_, stages_.group)) {}
 
   absl::Status Run() {
-    FindGroups();
+    ISOMER_RETURN_IF_ERROR(FindGroups());
     if (!FindStarts()) {
+      if (splits()) {
+        return absl::InvalidArgumentError(
+            "zero_bubble: gradients of weights that are added up wait for each other");
+      }
       return absl::InvalidArgumentError(
           absl::StrCat(schedule_.num_steps(),
                        " steps between flushes: a stage needs weights of another that do not come "
@@ -232,7 +268,10 @@ class MicroBatchOrder {
   }
 
  private:
-  using Slot = std::tuple<int32_t, Phase, int32_t, int32_t>;  // group, phase, micro-batch, chunk
+  // Group, phase, micro-batch, chunk, whether it is the second half of a backward pass.
+  using Slot = std::tuple<int32_t, Phase, int32_t, int32_t, bool>;
+
+  bool splits() const { return schedule_.options.zero_bubble.splits(); }
 
   // Whose work a task is: a transfer is the receiver's, of several the first in the order of the
   // pass.
@@ -240,7 +279,7 @@ class MicroBatchOrder {
     const Task& task = schedule_.tasks[t];
     const int32_t chunk = stages_.ChunkOf(t);
     if (!IsCommunication(task.kind))
-      return {stages_.group[task.devices[0]], task.phase, task.moment, chunk};
+      return {stages_.group[task.devices[0]], task.phase, task.moment, chunk, of_weights_[t]};
     const bool forward = task.phase == Phase::kForward;
     std::pair<int32_t, int32_t> first = {-1, stages_.group[task.devices[0]]};  // stage, group
     for (BufferId id : task.writes) {
@@ -249,10 +288,10 @@ class MicroBatchOrder {
       const std::pair receiver(stages_.stage[device], stages_.group[device]);
       if (first.first < 0 || (forward ? receiver < first : receiver > first)) first = receiver;
     }
-    return {first.second, task.phase, task.moment, chunk};
+    return {first.second, task.phase, task.moment, chunk, of_weights_[t]};
   }
 
-  void FindGroups() {
+  absl::Status FindGroups() {
     slot_.assign(schedule_.tasks.size(), -1);
     absl::flat_hash_map<Slot, int32_t> index;
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
@@ -264,13 +303,23 @@ class MicroBatchOrder {
     FindNeeds(index.size());
     for (const auto& [slot, number] : index) lanes_[std::get<0>(slot)];
     const PipelineShape shape = ShapeOf(schedule_, stages_);
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<std::vector<PipelineSlot>> slots,
+                            SlotsOfStages(schedule_.options.order, shape));
     for (auto& [group, lane] : lanes_) {
-      for (const PipelineSlot& slot :
-           SlotsOfStage(schedule_.options.order, stages_.stage[group], shape)) {
-        const auto found = index.find({group, slot.phase, slot.moment, slot.chunk});
-        if (found != index.end()) lane.push_back({found->second, slot.phase});
+      for (const PipelineSlot& slot : slots[stages_.stage[group]]) {
+        const auto found =
+            index.find({group, slot.phase, slot.moment, slot.chunk, slot.of_weights});
+        if (found != index.end()) lane.push_back({found->second, TimeOf(slot)});
       }
     }
+    return absl::OkStatus();
+  }
+
+  int64_t TimeOf(const PipelineSlot& slot) const {
+    const bool forward = slot.phase == Phase::kForward;
+    if (!splits()) return forward ? 1 : 2;
+    const ZeroBubble& times = schedule_.options.zero_bubble;
+    return forward ? times.forward : slot.of_weights ? times.weights : times.backward;
   }
 
   // Of several steps also what weights that were updated come from.
@@ -298,7 +347,8 @@ class MicroBatchOrder {
   // When each slot would start if a forward took 1 and a backward 2, and transfers nothing. Stages
   // need only earlier ones forward and later ones backward, and micro-batches each its own: by
   // induction over micro-batches there is no circle, and the result is true, but where weights that
-  // were updated (several steps) come from other stages.
+  // were updated (several steps) come from other stages, or the gradient of one weight is a sum
+  // over chunks, whose second halves come in another order.
   bool FindStarts() {
     constexpr int64_t kUnknown = -1;
     start_.assign(needs_.size(), kUnknown);
@@ -310,7 +360,7 @@ class MicroBatchOrder {
       for (const auto& [group, lane] : lanes_) {
         auto& [next, free] = at[group];
         for (; next < lane.size(); ++next) {
-          const auto [slot, phase] = lane[next];
+          const auto [slot, time] = lane[next];
           int64_t start = free;
           bool known = true;
           for (int32_t need : needs_[slot]) {
@@ -319,13 +369,13 @@ class MicroBatchOrder {
           }
           if (!known) break;
           start_[slot] = start;
-          free = end[slot] = start + (phase == Phase::kForward ? 1 : 2);
+          free = end[slot] = start + time;
           moved = true;
         }
       }
     }
     const bool all = std::find(start_.begin(), start_.end(), kUnknown) == start_.end();
-    ISOMER_CHECK(all || schedule_.num_steps() > 1);
+    ISOMER_CHECK(all || schedule_.num_steps() > 1 || splits());
     return all;
   }
 
@@ -345,10 +395,11 @@ class MicroBatchOrder {
 
   Schedule& schedule_;
   const PipelineStages stages_;
+  std::vector<bool> of_weights_;             // per task, if backward passes are split
   std::vector<int32_t> slot_;                // per task; -1: of no micro-batch
   std::vector<std::vector<int32_t>> needs_;  // per slot: slots that come before
-  std::map<int32_t, std::vector<std::pair<int32_t, Phase>>> lanes_;  // per group: its slots
-  std::vector<int64_t> start_;                                       // per slot
+  std::map<int32_t, std::vector<std::pair<int32_t, int64_t>>> lanes_;  // per group: slots, times
+  std::vector<int64_t> start_;                                         // per slot
 };
 
 }  // namespace

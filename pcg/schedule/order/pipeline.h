@@ -39,6 +39,8 @@
 // for. Of several steps without a flush in between (weight_versions.h) the micro-batches are those
 // of all steps, one after the other, rounds are of one step, and updates come as soon as they can,
 // too.
+//
+// Backward passes may be two halves, with slots of their own (zero_bubble_order.h).
 #ifndef ISOMER_PCG_SCHEDULE_ORDER_PIPELINE_H_
 #define ISOMER_PCG_SCHEDULE_ORDER_PIPELINE_H_
 
@@ -46,6 +48,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pcg/ir/zero_bubble.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
@@ -55,7 +59,8 @@ struct PipelineSlot {
   Phase phase;  // forward or backward
   int32_t moment;
   int32_t chunk = 0;
-  friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
+  bool of_weights = false;  // the second half of a backward pass that is split
+  friend auto operator<=>(const PipelineSlot&, const PipelineSlot&) = default;
 };
 
 // What the order of micro-batches depends on.
@@ -63,9 +68,17 @@ struct PipelineShape {
   int64_t num_stages = 1, num_moments = 1;  // micro-batches of a step
   int64_t num_chunks = 1, num_steps = 1;    // of each stage; between flushes
   int64_t largest_round = 0;                // N, if it is to be more than that of num_moments
+  ZeroBubble zero_bubble = {};
+  bool folds = false;  // every second chunk goes through the stages backward
 
   // N, in micro-batches.
   int64_t LargestRound() const;
+  // The stage of a chunk of the model, and which of the stage's it is.
+  int64_t StageOfLevel(int64_t level) const {
+    const int64_t place = level % num_stages;
+    return folds && ChunkOfLevel(level) % 2 == 1 ? num_stages - 1 - place : place;
+  }
+  int32_t ChunkOfLevel(int64_t level) const { return static_cast<int32_t>(level / num_stages); }
   // Micro-batches, each in a chunk, that a stage keeps activations of at a time; counted with the
   // one that it works on.
   int64_t MostInFlight(int64_t stage) const;
@@ -73,9 +86,12 @@ struct PipelineShape {
   double IdleShare() const;
 };
 
-// The slots of stage `stage`.
+// The slots of stage `stage`, whose backward passes are whole.
 std::vector<PipelineSlot> SlotsOfStage(PipelineOrder order, int32_t stage,
                                        const PipelineShape& shape);
+// Those of each stage. InvalidArgument: no stage may begin a micro-batch.
+absl::StatusOr<std::vector<std::vector<PipelineSlot>>> SlotsOfStages(PipelineOrder order,
+                                                                     const PipelineShape& shape);
 
 struct PipelineStages {
   int32_t num_stages = 1;
@@ -86,6 +102,7 @@ struct PipelineStages {
   // Interleaved: of each device; and that of each task.
   int32_t num_chunks = 1;
   std::vector<int32_t> chunk = {};
+  bool folds = false;  // PipelineShape
   int32_t ChunkOf(size_t task) const { return chunk.empty() ? 0 : chunk[task]; }
 };
 PipelineStages StagesOf(const Schedule& schedule);
@@ -103,7 +120,8 @@ bool MixesMicroBatches(const Schedule& schedule);
 
 // Puts the tasks of the forward and the backward pass in pipeline order, and renames deps
 // accordingly. Nothing changes with one micro-batch, or where they mix. InvalidArgument: several
-// steps whose weights do not come in time, as a stage waits for those of another.
+// steps whose weights do not come in time, as a stage waits for those of another; halves of
+// backward passes with too few micro-batches in flight, or that wait for each other.
 absl::Status OrderMicroBatches(Schedule* schedule);
 
 }  // namespace isomer

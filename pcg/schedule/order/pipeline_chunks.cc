@@ -23,12 +23,13 @@ class ChunkFinder {
 
   bool Run() {
     FindForwardLevels();
-    if (!FindStages()) return false;
+    if (!FindStages() && !FindFold()) return false;
     FindGradientLevels();
     FindLevelsOfWhatIsNeeded();
     if (!IsConsistent()) return false;
     stages_.num_stages = num_stages_;
     stages_.num_chunks = num_chunks_;
+    stages_.folds = folds_;
     for (size_t d = 0; d < stages_.stage.size(); ++d) {
       const auto found = place_.find(stages_.group[d]);
       stages_.stage[d] = found == place_.end() ? 0 : found->second;
@@ -64,7 +65,7 @@ class ChunkFinder {
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       if (!IsOf(task, Phase::kForward)) continue;
-      int32_t level = 0;
+      int32_t level = IsBehindTurn(task) ? num_stages_ : 0;
       for (BufferId id : task.reads) level = std::max(level, made[id] + Crosses(task));
       for (BufferId id : task.writes) made[id] = level;
       level_[t] = level;
@@ -76,20 +77,26 @@ class ChunkFinder {
       if (!IsOf(task, Phase::kForward)) continue;
       int32_t level = kNobody;
       for (BufferId id : task.writes) level = std::min(level, needed[id]);
-      if (level != kNobody) level_[t] = level;
+      if (level != kNobody && !IsAtTurn(task)) level_[t] = level;
       for (BufferId id : task.reads) {
         needed[id] = std::min(needed[id], level_[t] - Crosses(task));
       }
     }
   }
 
-  bool FindStages() {
-    std::map<int32_t, std::set<int32_t>> levels;  // of the calls of each group
+  // Of the calls of each group.
+  std::map<int32_t, std::set<int32_t>> LevelsOfGroups() const {
+    std::map<int32_t, std::set<int32_t>> levels;
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       if (task.kind != TaskKind::kCompute || !IsOf(task, Phase::kForward)) continue;
       levels[GroupOf(task)].insert(level_[t]);
     }
+    return levels;
+  }
+
+  bool FindStages() {
+    const std::map<int32_t, std::set<int32_t>> levels = LevelsOfGroups();
     num_stages_ = static_cast<int32_t>(levels.size());
     if (num_stages_ == 0) return false;
     num_chunks_ = static_cast<int32_t>(levels.begin()->second.size());
@@ -107,6 +114,58 @@ class ChunkFinder {
       places.insert(first);
     }
     return num_chunks_ > 1 && static_cast<int32_t>(places.size()) == num_stages_;
+  }
+
+  // What leads to the group where the way turns, and from it, has one level there.
+  bool FindFold() {
+    if (!schedule_.options.zero_bubble.splits() || num_stages_ < 2) return false;
+    place_.clear();
+    int32_t turn = kUnknown;
+    std::set<int32_t> places;
+    for (const auto& [group, of_group] : LevelsOfGroups()) {
+      const int32_t first = *of_group.begin(), last = *of_group.rbegin();
+      const size_t distinct = first == num_stages_ - 1 ? 1 : 2;
+      if (of_group.size() != distinct || first + last != 2 * (num_stages_ - 1)) return false;
+      if (distinct == 1) turn = group;
+      place_[group] = first;
+      places.insert(first);
+    }
+    if (turn == kUnknown || static_cast<int32_t>(places.size()) != num_stages_) return false;
+    num_chunks_ = 2;
+    folds_ = true;
+    CutAtTurn(turn);
+    FindForwardLevels();
+    return true;
+  }
+
+  // As a device of the group does them for one micro-batch.
+  void CutAtTurn(int32_t group) {
+    turn_ = group;
+    std::vector<std::pair<int32_t, double>> calls;
+    double all = 0;
+    for (const Task& task : schedule_.tasks) {
+      if (task.kind != TaskKind::kCompute || !IsOf(task, Phase::kForward)) continue;
+      if (task.devices[0] != group || task.moment != 0) continue;
+      calls.emplace_back(task.node.value, task.flops);
+      all += task.flops;
+    }
+    double sum = 0;
+    for (const auto& [node, flops] : calls) {
+      if (2 * sum >= all) behind_turn_.insert(node);
+      sum += flops;
+    }
+  }
+  bool IsAtTurn(const Task& task) const {
+    return folds_ && task.kind == TaskKind::kCompute && stages_.group[task.devices[0]] == turn_;
+  }
+  bool IsBehindTurn(const Task& task) const {
+    return IsAtTurn(task) && behind_turn_.contains(task.node.value);
+  }
+
+  // The first level of the group that has this one.
+  int32_t PlaceOf(int32_t level) const {
+    const int32_t place = level % num_stages_;
+    return folds_ && level >= num_stages_ ? num_stages_ - 1 - place : place;
   }
 
   // Calls are reversed in their own level; what their gradients go through next, in the level of
@@ -142,7 +201,7 @@ class ChunkFinder {
     if (found == place_.end()) return kUnknown;
     do {
       --level;
-    } while (level >= 0 && level % num_stages_ != found->second);
+    } while (level >= 0 && PlaceOf(level) != found->second);
     return std::max(level, kUnknown);
   }
 
@@ -175,7 +234,7 @@ class ChunkFinder {
       if (!IsOf(task, Phase::kForward) && !IsOf(task, Phase::kBackward)) continue;
       const auto found = place_.find(GroupOf(task));
       const int32_t level = level_[t];
-      if (level == kUnknown || found == place_.end() || level % num_stages_ != found->second) {
+      if (level == kUnknown || found == place_.end() || PlaceOf(level) != found->second) {
         return false;
       }
       const auto comes_before = [&](BufferId id) {
@@ -198,6 +257,10 @@ class ChunkFinder {
   std::vector<int32_t> level_;        // by task
   std::map<int32_t, int32_t> place_;  // of groups: their first level
   int32_t num_stages_ = 0, num_chunks_ = 0;
+  // The group where the way turns, and those of its calls that are of the second chunk.
+  bool folds_ = false;
+  int32_t turn_ = kUnknown;
+  std::set<int32_t> behind_turn_;
 };
 
 }  // namespace

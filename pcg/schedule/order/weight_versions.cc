@@ -129,6 +129,7 @@ class Repetition {
 absl::Status RepeatSteps(Schedule* schedule) {
   const int32_t steps = schedule->options.update.steps_between_flushes;
   ISOMER_RETURN_IF_ERROR(CheckStepsBetweenFlushes(steps));
+  ISOMER_RETURN_IF_ERROR(CheckZeroBubble(schedule->options.zero_bubble, steps));
   if (steps == 1 || !schedule->options.training) return absl::OkStatus();
   ISOMER_RETURN_IF_ERROR(CheckPipeline(*schedule, steps));
   Repetition(schedule).Run();

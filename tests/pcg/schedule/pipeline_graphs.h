@@ -22,12 +22,14 @@ struct StagedMlp {
   bool shortcut = false;  // each layer but the first also adds what the first gives
   int64_t batch = 48, width = 8;
   int64_t chunks = 1;  // of a stage's devices: the layers go round so often
+  bool folds = false;  // or to and fro
 
   int64_t devices() const { return stages * data; }
   std::string Name() const {
     return absl::StrCat(layers, "LayersIn", stages, "StagesBy", data, "Of", micro_batches,
                         shortcut ? "WithShortcuts" : "",
-                        chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "");
+                        chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "",
+                        folds ? "ThatFold" : "");
   }
 };
 inline void PrintTo(const StagedMlp& pipeline, std::ostream* out) { *out << pipeline.Name(); }
@@ -50,8 +52,7 @@ class PipelineMaker {
     h = Divided(h, 0);
     TensorRef first = h;
     for (int64_t layer = 0; layer < pipeline_.layers; ++layer) {
-      const int64_t stage =
-          layer * pipeline_.stages * pipeline_.chunks / pipeline_.layers % pipeline_.stages;
+      const int64_t stage = StageOf(layer * pipeline_.stages * pipeline_.chunks / pipeline_.layers);
       const TensorRef w =
           Placed(graph.AddWeight(absl::StrCat("w", layer), SequentialType({width, width})), stage);
       h = Call(OpKind::kMatMul, {h, Copied(w, stage)}, stage);
@@ -59,7 +60,7 @@ class PipelineMaker {
       if (pipeline_.shortcut && layer > 0) h = Call(OpKind::kAdd, {h, first}, stage);
       if (layer == 0) first = h;
     }
-    const int64_t last = pipeline_.stages - 1;
+    const int64_t last = StageOf(pipeline_.stages * pipeline_.chunks - 1);
     const TensorRef target = Divided(
         Placed(graph.AddInput("target", SequentialType({pipeline_.batch, width})), last), last);
     TensorRef loss = Call(OpKind::kMeanSquaredError, {h, target}, last);
@@ -70,6 +71,11 @@ class PipelineMaker {
   }
 
  private:
+  int64_t StageOf(int64_t level) const {
+    const int64_t place = level % pipeline_.stages;
+    const bool back = pipeline_.folds && level / pipeline_.stages % 2 == 1;
+    return back ? pipeline_.stages - 1 - place : place;
+  }
   TensorRef Call(OpKind kind, std::vector<TensorRef> operands, int64_t stage) {
     return Placed(*made_.graph.AddOp(kind, std::move(operands)), stage);
   }
