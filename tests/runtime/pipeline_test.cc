@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/order/pipeline.h"
+#include "runtime/checking/check_executions.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
@@ -45,6 +48,100 @@ TEST_P(PipelineTest, StepWithLessMemoryIsThatOfTheUndividedModel) {
     StepValues expected;
     ExpectStepAgrees(graphs.model, graphs.mapped.graph, std::move(schedule), backend.get(),
                      &expected);
+  }
+}
+
+Schedule InHalves(const StagedMlp& pipeline, const MappedGraph& mapped, int32_t in_flight,
+                  const UpdateOptions& update, const std::vector<NodeId>& recomputed = {}) {
+  auto schedule = LowerGraph(mapped.graph, mapped.views,
+                             {.num_devices = pipeline.devices(),
+                              .loss = "loss",
+                              .update = update,
+                              .zero_bubble = {.most_in_flight = in_flight},
+                              .keep_gradients = true,
+                              .recomputed = recomputed});
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  return schedule.ok() ? *std::move(schedule) : Schedule();
+}
+
+// Gradients of weights later than those of data: the same numbers.
+TEST_P(PipelineTest, StepInTwoHalvesIsThatOfTheUndividedModel) {
+  const StagedMlp& pipeline = GetParam();
+  const PipelineGraphs graphs = MakePipeline(pipeline);
+  const auto backend = MakeCpuBackend(/*reference=*/false);
+  const auto one = static_cast<int32_t>(pipeline.chunks), some = 2 * one;
+  for (int32_t in_flight : {one, some, static_cast<int32_t>(2 * pipeline.stages) * one}) {
+    for (bool less_memory : {false, true}) {
+      Schedule schedule = InHalves(
+          pipeline, graphs.mapped, in_flight,
+          {.method = less_memory ? UpdateMethod::kShardedGradients : UpdateMethod::kAllReduce},
+          less_memory ? ComputedNodes(graphs.mapped.graph) : std::vector<NodeId>());
+      ASSERT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus())
+          << schedule.ToString(graphs.mapped.graph);
+      StepValues expected;
+      ExpectStepAgrees(graphs.model, graphs.mapped.graph, std::move(schedule), backend.get(),
+                       &expected);
+    }
+  }
+}
+
+// To the bit, however queues run.
+TEST(ZeroBubblePipeline, AllExecutionsGiveTheSameBits) {
+  for (int64_t stages : {2, 3}) {
+    for (int64_t data : {1, 2}) {
+      const StagedMlp pipeline{.layers = 2 * stages,
+                               .stages = stages,
+                               .data = data,
+                               .micro_batches = 2 * stages,
+                               .shortcut = data == 2};
+      const PipelineGraphs graphs = MakePipeline(pipeline);
+      const auto backend = MakeCpuBackend(/*reference=*/false);
+      const auto weights = InitialWeights(graphs.model, 3);
+      ASSERT_TRUE(weights.ok());
+      for (int32_t in_flight : {stages, 2 * stages - 1}) {
+        SCOPED_TRACE(absl::StrCat(pipeline.Name(), ", ", in_flight, " in flight"));
+        const Schedule schedule =
+            InHalves(pipeline, graphs.mapped, in_flight,
+                     {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded});
+        const auto check =
+            CheckExecutions(graphs.mapped.graph, schedule, *weights,
+                            RandomInputs(graphs.model.graph, 5), 0.1, /*seeds=*/5, backend.get());
+        ASSERT_TRUE(check.ok()) << check.status();
+        EXPECT_EQ(check->difference, "");
+        EXPECT_GT(check->tensors, static_cast<int64_t>(weights->size()));
+      }
+    }
+  }
+}
+
+// The way through the chunks leads back as it came.
+TEST(ZeroBubblePipeline, AVGivesTheSameBitsAndThoseOfTheUndividedModel) {
+  for (int64_t stages : {2, 3}) {
+    for (int64_t data : {1, 2}) {
+      const StagedMlp pipeline{.layers = 4 * stages,
+                               .stages = stages,
+                               .data = data,
+                               .micro_batches = 2 * stages,
+                               .chunks = 2,
+                               .folds = true,
+                               .tied = data == 2};
+      SCOPED_TRACE(pipeline.Name());
+      const PipelineGraphs graphs = MakePipeline(pipeline);
+      Schedule schedule = InHalves(pipeline, graphs.mapped, static_cast<int32_t>(2 * stages), {});
+      ASSERT_EQ(CheckSchedule(graphs.mapped.graph, schedule), absl::OkStatus());
+      EXPECT_TRUE(StagesOf(schedule).folds);
+      const auto backend = MakeCpuBackend(/*reference=*/false);
+      const auto weights = InitialWeights(graphs.model, 3);
+      ASSERT_TRUE(weights.ok());
+      const auto check =
+          CheckExecutions(graphs.mapped.graph, schedule, *weights,
+                          RandomInputs(graphs.model.graph, 5), 0.1, /*seeds=*/5, backend.get());
+      ASSERT_TRUE(check.ok()) << check.status();
+      EXPECT_EQ(check->difference, "");
+      StepValues expected;
+      ExpectStepAgrees(graphs.model, graphs.mapped.graph, std::move(schedule), backend.get(),
+                       &expected);
+    }
   }
 }
 

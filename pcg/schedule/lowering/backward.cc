@@ -387,8 +387,9 @@ void BackwardLowering::SynchroniseReady() {
 void BackwardLowering::Reverse(size_t t) {
   const Task task = builder_.schedule().tasks[t];  // A copy: tasks are added below.
   const bool computes = task.kind == TaskKind::kCompute;
-  if (computes && split_->IsSplit(task)) {
-    ReverseCompute(task, t, [this](BufferId id) { return !split_->IsWeight(id); });
+  const bool waits = split_->IsOfSecondHalf(task);
+  if (waits || (computes && split_->IsSplit(task))) {
+    if (!waits) ReverseCompute(task, t, [this](BufferId id) { return !split_->IsWeight(id); });
     if (pending_.empty() || pending_.back().call != task.node) {
       pending_.push_back({task.node, task.moment, {}});
     }

@@ -80,6 +80,41 @@ void AddDependencies(Schedule* schedule) {
   }
 }
 
+// Shares of a gradient are added to its sum in any order: each waits for the first, and who reads
+// the sum for all. REQUIRES: deps are those of AddDependencies.
+void LetSumsCommute(Schedule* schedule) {
+  std::vector<int32_t> first(schedule->buffers.size(), -1);
+  std::vector<std::vector<int32_t>> additions(schedule->buffers.size());
+  for (size_t t = 0; t < schedule->tasks.size(); ++t) {
+    Task& task = schedule->tasks[t];
+    std::vector<int32_t> deps(task.deps.begin(), task.deps.end());
+    const auto waits_for = [&](BufferId id) {
+      if (id == kNoBuffer) return;
+      deps.insert(deps.end(), additions[id].begin(), additions[id].end());
+    };
+    for (BufferId id : task.reads) waits_for(id);
+    if (task.kind == TaskKind::kAccumulate) {
+      const BufferId sum = task.writes[0];
+      std::erase_if(deps, [&](int32_t dep) {
+        const Task& other = schedule->tasks[dep];
+        return other.kind == TaskKind::kAccumulate && other.writes[0] == sum;
+      });
+      if (first[sum] >= 0) deps.push_back(first[sum]);
+      additions[sum].push_back(static_cast<int32_t>(t));
+    } else {
+      for (BufferId id : task.writes) {
+        waits_for(id);
+        if (id == kNoBuffer) continue;
+        first[id] = static_cast<int32_t>(t);
+        additions[id].clear();
+      }
+    }
+    std::sort(deps.begin(), deps.end());
+    deps.erase(std::unique(deps.begin(), deps.end()), deps.end());
+    task.deps.assign(deps.begin(), deps.end());
+  }
+}
+
 void AddPrograms(Schedule* schedule) {
   schedule->programs.assign(schedule->options.num_devices, {});
   for (size_t t = 0; t < schedule->tasks.size(); ++t) {
@@ -139,7 +174,14 @@ absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const Machi
 absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   ISOMER_RETURN_IF_ERROR(RepeatSteps(schedule));
   AddDependencies(schedule);
+  // The second halves of backward passes may be in another order than micro-batches.
+  const bool commutes = schedule->options.zero_bubble.splits();
+  if (commutes) LetSumsCommute(schedule);
   ISOMER_RETURN_IF_ERROR(OrderMicroBatches(schedule));
+  if (commutes) {
+    for (Task& task : schedule->tasks) task.deps.clear();
+    AddDependencies(schedule);
+  }
   AddPrograms(schedule);
   ChooseLayouts(graph, schedule);
   MarkViews(graph, schedule);

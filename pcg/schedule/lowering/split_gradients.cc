@@ -52,6 +52,16 @@ bool SplitGradients::MayWait(const Task& task) const {
                        [this](BufferId id) { return wanted_[id]; }) == 1;
 }
 
+bool SplitGradients::IsOfSecondHalf(const Task& task) const {
+  if (!builder_.options().zero_bubble.splits() || task.kind != TaskKind::kCompute) return false;
+  bool any = false;
+  for (BufferId id : task.reads) {
+    if (wanted_[id] && !weight_[id]) return false;
+    any |= wanted_[id];
+  }
+  return any && !IsOfWeight(task);
+}
+
 // Of a parameter, all that is kept of it or nothing.
 void SplitGradients::FindWeights() {
   const Schedule& schedule = builder_.schedule();

@@ -43,6 +43,8 @@ class SplitGradients {
   // Of a forward task: a contraction that has gradients.
   bool IsContraction(const Task& task) const;
   bool IsSplit(const Task& task) const { return split_[task.node.value]; }
+  // In two halves: the task has gradients of weights alone, in the second.
+  bool IsOfSecondHalf(const Task& task) const;
   // Of a forward buffer: what a split call computes the gradient of in its second task.
   bool IsWeight(BufferId id) const { return weight_[id]; }
   // A cast of a weight, whose gradient comes behind that of its user.

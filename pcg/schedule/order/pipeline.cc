@@ -256,7 +256,7 @@ class MicroBatchOrder {
     if (!FindStarts()) {
       if (splits()) {
         return absl::InvalidArgumentError(
-            "zero_bubble: gradients of weights that are added up wait for each other");
+            "zero_bubble: gradients of weights wait for later ones of other stages");
       }
       return absl::InvalidArgumentError(
           absl::StrCat(schedule_.num_steps(),

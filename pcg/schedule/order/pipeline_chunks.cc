@@ -48,6 +48,8 @@ class ChunkFinder {
   bool IsGradient(BufferId id) const {
     return id != kNoBuffer && schedule_.buffers[id].role == BufferRole::kGradient;
   }
+  // Whether shares of a gradient are added up in any order.
+  bool Commutes() const { return schedule_.options.zero_bubble.splits(); }
   // Of values, for the backward pass again; or zeros.
   bool CanRunOnHost(const Task& task) const {
     return task.kind == TaskKind::kFill ||
@@ -188,7 +190,9 @@ class ChunkFinder {
             level = level == kUnknown ? made[id] : std::min(level, made[id]);
         };
         for (BufferId id : task.reads) bound(id);
-        if (task.kind == TaskKind::kAccumulate) bound(task.writes[0]);
+        if (task.kind == TaskKind::kAccumulate && !(Commutes() && level != kUnknown)) {
+          bound(task.writes[0]);
+        }
         if (level != kUnknown && Crosses(task)) level = NextLower(level, GroupOf(task));
       }
       for (BufferId id : task.writes) {
@@ -244,7 +248,9 @@ class ChunkFinder {
         return way >= Crosses(task);
       };
       if (!std::all_of(task.reads.begin(), task.reads.end(), comes_before)) return false;
-      if (task.kind == TaskKind::kAccumulate && !comes_before(task.writes[0])) return false;
+      if (task.kind == TaskKind::kAccumulate && !Commutes() && !comes_before(task.writes[0])) {
+        return false;
+      }
       for (BufferId id : task.writes) {
         if (id != kNoBuffer) made[id] = {task.phase, level};
       }

@@ -23,13 +23,14 @@ struct StagedMlp {
   int64_t batch = 48, width = 8;
   int64_t chunks = 1;  // of a stage's devices: the layers go round so often
   bool folds = false;  // or to and fro
+  bool tied = false;   // the last layer has the first one's weight
 
   int64_t devices() const { return stages * data; }
   std::string Name() const {
     return absl::StrCat(layers, "LayersIn", stages, "StagesBy", data, "Of", micro_batches,
                         shortcut ? "WithShortcuts" : "",
                         chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "",
-                        folds ? "ThatFold" : "");
+                        folds ? "ThatFold" : "", tied ? "Tied" : "");
   }
 };
 inline void PrintTo(const StagedMlp& pipeline, std::ostream* out) { *out << pipeline.Name(); }
@@ -50,11 +51,15 @@ class PipelineMaker {
     const int64_t width = pipeline_.width;
     TensorRef h = Placed(graph.AddInput("x", SequentialType({pipeline_.batch, width})), 0);
     h = Divided(h, 0);
-    TensorRef first = h;
+    TensorRef first = h, first_weight;
     for (int64_t layer = 0; layer < pipeline_.layers; ++layer) {
       const int64_t stage = StageOf(layer * pipeline_.stages * pipeline_.chunks / pipeline_.layers);
+      const bool shares = pipeline_.tied && layer == pipeline_.layers - 1;
       const TensorRef w =
-          Placed(graph.AddWeight(absl::StrCat("w", layer), SequentialType({width, width})), stage);
+          shares ? first_weight
+                 : Placed(graph.AddWeight(absl::StrCat("w", layer), SequentialType({width, width})),
+                          stage);
+      if (layer == 0) first_weight = w;
       h = Call(OpKind::kMatMul, {h, Copied(w, stage)}, stage);
       h = Call(OpKind::kTanh, {h}, stage);
       if (pipeline_.shortcut && layer > 0) h = Call(OpKind::kAdd, {h, first}, stage);

@@ -270,7 +270,8 @@ TEST(ZeroBubbleSchedule, DevicesOfAVHaveTwoChunks) {
                                .data = data,
                                .micro_batches = 2 * stages,
                                .chunks = 2,
-                               .folds = true};
+                               .folds = true,
+                               .tied = data == 2};
       SCOPED_TRACE(pipeline.Name());
       const PipelineGraphs graphs = MakePipeline(pipeline);
       const auto in_flight = static_cast<int32_t>(2 * stages);
