@@ -3,41 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <set>
 #include <string>
+
+#include "tests/certificate/side_of_graph.h"
 
 namespace isomer {
 namespace {
 
-// The graph as a side over its leaves, in order.
 ConcreteSide SideOf(const std::string& text) {
   const absl::StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status() << text;
-  ConcreteSide side;
-  std::map<NodeId, PatternRef> places;
-  int inputs = 0;
-  for (int id = 0; id < graph->num_nodes(); ++id) {
-    const Node& node = graph->node(NodeId{id});
-    if (IsLeaf(node.op.kind())) {
-      places[NodeId{id}] = PatternRef::Input(inputs++);
-      continue;
-    }
-    ConcreteCall call{node.op, {}, {}};
-    for (TensorRef input : node.inputs) {
-      const PatternRef made = places.at(input.node);
-      call.inputs.push_back(made.node < 0 ? made : PatternRef::Node(made.node, input.output));
-      call.operands.push_back(graph->type(input).GlobalShape());
-    }
-    places[NodeId{id}] = PatternRef::Node(static_cast<int>(side.calls.size()));
-    side.calls.push_back(std::move(call));
-  }
-  for (const Graph::NamedOutput& output : graph->outputs()) {
-    const PatternRef made = places.at(output.tensor.node);
-    side.outputs.push_back(made.node < 0 ? made
-                                         : PatternRef::Node(made.node, output.tensor.output));
-  }
-  return side;
+  return SideOfGraph(*graph);
 }
 
 absl::Status Equal(const std::string& source, const std::string& target,
@@ -249,6 +226,44 @@ output "y" = %6
                    .ok());
   EXPECT_FALSE(
       Equal(exported, ProductOfHeads("[0,2,3,1]", "2,6,3,4", "2,6", "output \"y\" = %4\n")).ok());
+}
+
+constexpr char kSoftmax[] = R"(
+%0 = input "x" : f32[4,8]
+%1 = input "c" : f32[4,1]
+%2 = softmax(%0) {axis=1} : f32[4,8]
+output "y" = %2
+)";
+std::string Shifted(const std::string& size) {
+  return R"(
+%0 = input "x" : f32[4,8]
+%1 = input "c" : f32[)" +
+         size + R"(]
+%2 = add(%0, %1) : f32[4,8]
+%3 = softmax(%2) {axis=1} : f32[4,8]
+output "y" = %3
+)";
+}
+constexpr char kSoftmaxWithoutShift[] = R"(
+%0 = input "x" : f32[4,8]
+%1 = input "c" : f32[4,1]
+%2 = exp(%0) : f32[4,8]
+%3 = reduce_sum(%2) {axes=[1], keepdims=1} : f32[4,1]
+%4 = div(%2, %3) : f32[4,8]
+output "y" = %4
+)";
+
+TEST(EqualSides, SoftmaxTakesNoNoticeOfAShift) {
+  EXPECT_EQ(Equal(kSoftmax, Shifted("4,1")), absl::OkStatus());
+  EXPECT_EQ(Equal(Shifted("4,1"), kSoftmax), absl::OkStatus());
+  // Each column by another number, or each element.
+  EXPECT_FALSE(Equal(kSoftmax, Shifted("1,8")).ok());
+  EXPECT_FALSE(Equal(kSoftmax, Shifted("4,8")).ok());
+}
+
+TEST(EqualSides, ASoftmaxMayNotLoseItsShift) {
+  EXPECT_EQ(Equal(kSoftmaxWithoutShift, kSoftmax), absl::OkStatus());
+  EXPECT_FALSE(Equal(kSoftmax, kSoftmaxWithoutShift).ok());
 }
 
 }  // namespace

@@ -197,6 +197,15 @@ absl::Status CanReplace(const ConcreteSide& source, const ConcreteSide& target) 
   return DefinedWhereSourceIs(sides[0], sides[1]);
 }
 
+// The law of exp takes away the shift that keeps softmax from overflow: it is not for targets that
+// call exp themselves.
+Exp LawOfExp(const ConcreteSide& target) {
+  const bool calls_exp =
+      std::any_of(target.calls.begin(), target.calls.end(),
+                  [](const ConcreteCall& call) { return call.op.kind() == OpKind::kExp; });
+  return calls_exp ? Exp::kAnyFunction : Exp::kOfSums;
+}
+
 absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& target,
                                const InputNumbers& numbers) {
   TermPool pool;
@@ -209,7 +218,8 @@ absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& t
                           TermsOf(swapped ? source : target, &pool, &inputs));
   for (size_t o = 0; o < left.size(); ++o) {
     if (left[o] == right[o]) continue;
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, left[o], right[o], numbers));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal,
+                            ProvablyEqual(pool, left[o], right[o], numbers, LawOfExp(target)));
     if (!equal) {
       return absl::FailedPreconditionError(absl::StrCat(
           "no common normal form: ", pool.ToString(left[o]), " and ", pool.ToString(right[o])));

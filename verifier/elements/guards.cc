@@ -66,9 +66,13 @@ bool DecideGuards(Monomial* monomial, Ranges* ranges) {
       if (IsNonNegative(limits.lower - guard.size) || IsNonNegative(limits.upper * -1 - 1)) {
         return false;
       }
-      const bool holds =
-          IsNonNegative(limits.lower) && IsNonNegative(guard.size - limits.upper - 1);
-      if (!holds && !Narrow(guard, monomial, ranges)) continue;
+      const bool is_below = IsNonNegative(guard.size - limits.upper - 1);
+      const bool holds = IsNonNegative(limits.lower) && is_below;
+      if (!holds && !Narrow(guard, monomial, ranges)) {
+        // Of a guard that is always below its size, the size says nothing else.
+        if (is_below) monomial->guards[g].size = limits.upper + 1;
+        continue;
+      }
       monomial->guards.erase(monomial->guards.begin() + g--);
       changed = true;
     }
@@ -83,22 +87,45 @@ bool DecideGuards(Monomial* monomial, Ranges* ranges) {
   return true;
 }
 
-void CollectCuts(const Polynomial& polynomial, int v, std::set<Extent>* cuts) {
+namespace {
+
+// Beyond the cuts a guard of `v` and of indices with these ranges holds for none of their values.
+void CutWhereItNeverHolds(const Guard& guard, int v, const Ranges& ranges, std::set<Extent>* cuts) {
+  Affine rest = guard.value;
+  const int64_t sign = rest.terms.at(v);
+  rest.terms.erase(v);
+  for (const auto& [other, coefficient] : rest.terms) {
+    if (!ranges.contains(other)) return;
+  }
+  const auto [lower, upper] = LimitsOf(rest, ranges);
+  if (sign > 0) {
+    cuts->insert({upper * -1, guard.size - lower});
+  } else {
+    cuts->insert({lower - guard.size + 1, upper + 1});
+  }
+}
+
+}  // namespace
+
+void CollectCuts(const Polynomial& polynomial, int v, const Ranges& others,
+                 std::set<Extent>* cuts) {
   for (const Monomial& monomial : polynomial.monomials) {
     for (const Guard& guard : monomial.guards) {
       const auto term = guard.value.terms.find(v);
-      if (term == guard.value.terms.end() || term->second < 1) continue;
-      if (term->second == 1 && guard.value.terms.size() > 1) continue;
+      if (term == guard.value.terms.end()) continue;
+      if (term->second == 1 || term->second == -1) {
+        CutWhereItNeverHolds(guard, v, others, cuts);
+        continue;
+      }
+      if (term->second < 1) continue;
       for (const Extent& cut : {guard.value.offset * -1, guard.size - guard.value.offset}) {
-        if (term->second == 1) {
-          cuts->insert(cut);
-        } else if (cut.known() && cut.value() % term->second == 0) {
+        if (cut.known() && cut.value() % term->second == 0) {
           cuts->insert(cut.value() / term->second);  // Of stride * v + i, with i below the stride.
         }
       }
     }
     for (const Factor& factor : monomial.factors) {
-      for (const Polynomial& argument : factor.arguments) CollectCuts(argument, v, cuts);
+      for (const Polynomial& argument : factor.arguments) CollectCuts(argument, v, others, cuts);
     }
   }
 }

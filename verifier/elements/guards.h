@@ -24,8 +24,9 @@ bool IsNonNegative(const Extent& extent);
 // `ranges`, of all free indices, gets those of the sums. False: the monomial is zero.
 bool DecideGuards(Monomial* monomial, Ranges* ranges);
 
-// Where guards of the index `v` alone change.
-void CollectCuts(const Polynomial& polynomial, int v, std::set<Extent>* cuts);
+// Where guards of the index `v` alone change, and beyond which those of `v` and `others` do not
+// hold, wherever these are in their ranges.
+void CollectCuts(const Polynomial& polynomial, int v, const Ranges& others, std::set<Extent>* cuts);
 
 // The pieces of [0, size) between the cuts, or an error if their order depends on the sizes.
 absl::StatusOr<std::vector<IndexRange>> Pieces(const std::set<Extent>& cuts, const Extent& size);

@@ -17,15 +17,15 @@ constexpr size_t kMaxRegions = 256, kMaxConditions = 6;
 
 // Whether the polynomials have one normal form in the region, in each case that `decided` leaves.
 absl::StatusOr<bool> EqualIn(const Ranges& region, const Polynomial& left, const Polynomial& right,
-                             std::map<std::string, bool> decided) {
-  Case now{decided, std::nullopt};
+                             std::map<std::string, bool> decided, Exp exp) {
+  Case now{decided, std::nullopt, exp == Exp::kOfSums};
   ISOMER_ASSIGN_OR_RETURN(const std::string left_form, NormalForm(left, region, &now));
   ISOMER_ASSIGN_OR_RETURN(const std::string right_form, NormalForm(right, region, &now));
   if (left_form == right_form) return true;
   if (!now.open || decided.size() == kMaxConditions) return false;
   for (const bool holds : {true, false}) {
     decided[*now.open] = holds;
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, decided));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, decided, exp));
     if (!equal) return false;
   }
   return true;
@@ -75,15 +75,15 @@ absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Range
 }
 
 absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
-                                   const std::map<int, double>& numbers) {
+                                   const std::map<int, double>& numbers, Exp exp) {
   if (pool[a].shape != pool[b].shape) return false;
   ISOMER_ASSIGN_OR_RETURN(const Elements elements, ReadBoth(pool, a, b, numbers));
   const auto& [free, left, right] = elements;
   const int rank = static_cast<int>(free.size());
   std::vector<std::set<Extent>> cuts(rank);
   for (int i = 0; i < rank; ++i) {
-    CollectCuts(left, i, &cuts[i]);
-    CollectCuts(right, i, &cuts[i]);
+    CollectCuts(left, i, {}, &cuts[i]);
+    CollectCuts(right, i, {}, &cuts[i]);
   }
   std::vector<Ranges> regions = {{}};
   for (int i = 0; i < rank; ++i) {
@@ -99,7 +99,7 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
     if (regions.size() > kMaxRegions) return absl::ResourceExhaustedError("too many regions");
   }
   for (const Ranges& region : regions) {
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, {}));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, {}, exp));
     if (!equal) return false;
   }
   return true;

@@ -22,11 +22,16 @@
 
 namespace isomer {
 
+// What is known of exp: nothing, as of other functions; or that exp(f + g) = exp(f) * exp(g). A
+// prime field, in which rules are evaluated besides, has no such function.
+enum class Exp { kAnyFunction, kOfSums };
+
 // True if the terms have the same shape and, for all sizes >= 1 that the symbols stand for, the
 // same elements. False: no proof. Errors: a term that has no polynomial.
 // `numbers`: variables all of whose elements are a number, by index.
 absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
-                                   const std::map<int, double>& numbers = {});
+                                   const std::map<int, double>& numbers = {},
+                                   Exp exp = Exp::kAnyFunction);
 
 // The normal form of `polynomial` with its free indices in `ranges`, in a case.
 absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Ranges& ranges,

@@ -12,6 +12,8 @@ namespace {
 
 // Products of sums grow; rules never come near this.
 constexpr size_t kMaxMonomials = 256;
+// Integers of bodies that are indices. Products of them and sizes are far from overflow.
+constexpr double kLargestIndex = 1e9;
 
 // 1 / b.
 Polynomial Reciprocal(const Polynomial& b) {
@@ -91,6 +93,15 @@ Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments) {
   return Single(std::move(factor));
 }
 
+const Factor* OnlyFactor(const Polynomial& polynomial) {
+  if (polynomial.monomials.size() != 1) return nullptr;
+  const Monomial& only = polynomial.monomials[0];
+  return only.factors.size() == 1 && only.bounds.empty() && only.guards.empty() &&
+                 only.coefficient == Coefficient()
+             ? &only.factors[0]
+             : nullptr;
+}
+
 Polynomial Scaled(Polynomial a, int64_t factor) {
   for (Monomial& monomial : a.monomials) {
     monomial.coefficient.constant = monomial.coefficient.constant * factor;
@@ -144,6 +155,7 @@ Affine ElementReader::IndexOf(int dim, const Extent& size, int* next, std::vecto
     }
     pieces_[*next] = piece;
   }
+  sizes_[*next] = size;
   bounds->push_back({*next, size});
   return Affine::Variable((*next)++);
 }
@@ -308,7 +320,57 @@ absl::StatusOr<Polynomial> Coordinate(const Affine& index) {
   return sum;
 }
 
+// The index whose value a polynomial of coordinates is.
+std::optional<Affine> IndexOfCoordinates(const Polynomial& polynomial) {
+  Affine index;
+  for (const Monomial& monomial : polynomial.monomials) {
+    const std::optional<double> number = monomial.coefficient.constant.AsDouble();
+    if (!number || std::trunc(*number) != *number || std::fabs(*number) > kLargestIndex ||
+        !monomial.coefficient.variables.empty() || !monomial.bounds.empty() ||
+        !monomial.guards.empty() || monomial.factors.size() > 1) {
+      return std::nullopt;
+    }
+    const auto coefficient = static_cast<int64_t>(*number);
+    if (monomial.factors.empty()) {
+      index.offset += coefficient;
+      continue;
+    }
+    const Factor& factor = monomial.factors[0];
+    if (factor.kind != Factor::Kind::kElement || factor.variable != kCoordinates) {
+      return std::nullopt;
+    }
+    index = index + factor.indices[0] * coefficient;
+  }
+  return index;
+}
+
 }  // namespace
+
+// a < b where 0 <= b - a - 1, and else 0 <= a - b: both are less than some size.
+std::optional<Polynomial> ElementReader::ByOrder(const Polynomial& condition, const Polynomial& yes,
+                                                 const Polynomial& no) const {
+  const Factor* less = OnlyFactor(condition);
+  if (less == nullptr || less->kind != Factor::Kind::kFunction ||
+      less->function != ScalarOp::kLess) {
+    return std::nullopt;
+  }
+  const auto a = IndexOfCoordinates(less->arguments[0]), b = IndexOfCoordinates(less->arguments[1]);
+  if (!a || !b) return std::nullopt;
+  const Affine difference = *b + *a * -1;
+  Extent most = difference.offset, least = difference.offset;
+  for (const auto& [v, coefficient] : difference.terms) {
+    (coefficient > 0 ? most : least) += (sizes_.at(v) - 1) * coefficient;
+  }
+  Affine one;
+  one.offset = 1;
+  Polynomial sum = yes;
+  for (Monomial& m : sum.monomials) m.guards.push_back({difference + one * -1, most});
+  for (Monomial m : no.monomials) {
+    m.guards.push_back({difference * -1, least * -1 + 1});
+    sum.monomials.push_back(std::move(m));
+  }
+  return sum;
+}
 
 absl::StatusOr<Polynomial> ElementReader::ReadAccess(const Declaration& d, const Access& access,
                                                      const std::vector<TermId>& operands,
@@ -386,7 +448,12 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
       default: {
         std::vector<Polynomial> arguments(Arity(instruction.op));
         for (auto a = arguments.rbegin(); a != arguments.rend(); ++a) *a = pop();
-        stack.push_back(Function(instruction.op, std::move(arguments)));
+        std::optional<Polynomial> by_order;
+        if (instruction.op == ScalarOp::kWhere) {
+          by_order = ByOrder(arguments[0], arguments[1], arguments[2]);
+        }
+        stack.push_back(by_order ? *std::move(by_order)
+                                 : Function(instruction.op, std::move(arguments)));
       }
     }
   }

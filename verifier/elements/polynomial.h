@@ -101,6 +101,8 @@ Polynomial Constant(Coefficient number);
 Polynomial Single(Factor factor);
 Polynomial Function(ScalarOp op, std::vector<Polynomial> arguments);
 Polynomial Scaled(Polynomial a, int64_t factor);
+// The factor if the polynomial is one factor and nothing else.
+const Factor* OnlyFactor(const Polynomial& polynomial);
 // A copy with fresh bound indices, from *next_bound on.
 Monomial Renamed(Monomial monomial, int* next_bound);
 
@@ -141,6 +143,10 @@ class ElementReader {
   absl::StatusOr<Affine> AffineOf(const Index& index, const std::map<int, Affine>& dims);
   absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
                                                 const std::map<int, Affine>& dims);
+  // A choice between branches by which of two indices is less, as their sum under guards. nullopt:
+  // by something else.
+  std::optional<Polynomial> ByOrder(const Polynomial& condition, const Polynomial& yes,
+                                    const Polynomial& no) const;
   // value / stride and value % stride.
   absl::StatusOr<std::pair<Affine, Affine>> Divided(const Affine& value, int64_t stride);
   // The dims of which an output index is made, where it is `value`.
@@ -151,6 +157,7 @@ class ElementReader {
   const IndexCuts cuts_;
   std::optional<std::pair<IndexPiece, int64_t>> wanted_cut_;
   std::map<int, IndexPiece> pieces_;  // by index variable, if its size is known
+  std::map<int, Extent> sizes_;       // by index variable
   std::map<int, double> known_values_;
   int next_bound_ = 1000;
 };

@@ -43,14 +43,8 @@ Factor FactorOf(Factor::Kind kind, Polynomial argument) {
   return factor;
 }
 
-// The factor if the polynomial is one factor and nothing else.
-const Factor* OnlyFactor(const Polynomial& polynomial) {
-  if (polynomial.monomials.size() != 1) return nullptr;
-  const Monomial& only = polynomial.monomials[0];
-  return only.factors.size() == 1 && only.bounds.empty() && only.guards.empty() &&
-                 only.coefficient == Coefficient()
-             ? &only.factors[0]
-             : nullptr;
+bool IsExponential(const Factor& factor) {
+  return factor.kind == Factor::Kind::kFunction && factor.function == ScalarOp::kExp;
 }
 
 class Simplifier {
@@ -78,8 +72,10 @@ class Simplifier {
         ISOMER_ASSIGN_OR_RETURN(const Polynomial simple, Of(factor, inner));
         ISOMER_ASSIGN_OR_RETURN(product, Times(product, simple));
       }
-      result.monomials.insert(result.monomials.end(), product.monomials.begin(),
-                              product.monomials.end());
+      for (Monomial& m : product.monomials) {
+        if (case_->exp_of_sums) ISOMER_RETURN_IF_ERROR(MergeExponentials(inner, &m));
+        result.monomials.push_back(std::move(m));
+      }
     }
     return result;
   }
@@ -122,7 +118,7 @@ class Simplifier {
                                                           const Ranges& ranges) {
     for (size_t b = 0; b < monomial.bounds.size(); ++b) {
       std::set<Extent> cuts;
-      CollectCuts(Polynomial{{monomial}}, monomial.bounds[b].index, &cuts);
+      CollectCuts(Polynomial{{monomial}}, monomial.bounds[b].index, free_, &cuts);
       const auto pieces = Pieces(cuts, monomial.bounds[b].size);
       if (!pieces.ok() || pieces->size() < 2) continue;
       Polynomial sum;
@@ -169,6 +165,8 @@ class Simplifier {
     for (Polynomial& argument : factor.arguments) {
       ISOMER_ASSIGN_OR_RETURN(argument, Of(argument, ranges));
     }
+    if (case_->exp_of_sums && IsExponential(factor))
+      return Exponential(factor.arguments[0], ranges);
     if (factor.kind == Factor::Kind::kReciprocal) {
       return Reciprocal(factor.arguments[0], ranges);
     }
@@ -205,14 +203,79 @@ class Simplifier {
     return result;
   }
 
+  // exp(f + g) is exp(f) * exp(g), and exp(0) is 1.
+  static absl::StatusOr<Polynomial> Exponential(const Polynomial& given, const Ranges& ranges) {
+    ISOMER_ASSIGN_OR_RETURN(const Polynomial sum, Collected(given, ranges));
+    Polynomial product = Constant({1, {}});
+    for (const Monomial& summand : sum.monomials) {
+      product.monomials[0].factors.push_back(
+          Function(ScalarOp::kExp, {Polynomial{{summand}}}).monomials[0].factors[0]);
+    }
+    return product;
+  }
+
+  static absl::Status MergeExponentials(Ranges ranges, Monomial* monomial) {
+    Polynomial sum;
+    for (const Factor& factor : monomial->factors) {
+      if (!IsExponential(factor)) continue;
+      const std::vector<Monomial>& summands = factor.arguments[0].monomials;
+      sum.monomials.insert(sum.monomials.end(), summands.begin(), summands.end());
+    }
+    if (sum.monomials.size() < 2) return absl::OkStatus();
+    for (const Bound& bound : monomial->bounds) ranges[bound.index] = {0, bound.size};
+    ISOMER_ASSIGN_OR_RETURN(const Polynomial merged, Exponential(sum, ranges));
+    std::erase_if(monomial->factors, IsExponential);
+    const std::vector<Factor>& factors = merged.monomials[0].factors;
+    monomial->factors.insert(monomial->factors.end(), factors.begin(), factors.end());
+    return absl::OkStatus();
+  }
+
+  // Divides the sum by every exp(f) that all of its monomials have and none sums over. Returns the
+  // sum of these f. REQUIRES: the exponentials of a monomial are merged.
+  static absl::StatusOr<Polynomial> TakeOutExponentials(const Ranges& ranges, Polynomial* sum) {
+    std::map<std::string, std::vector<size_t>> places;  // by text: the factor of each monomial
+    for (const Monomial& monomial : sum->monomials) {
+      for (size_t f = 0; f < monomial.factors.size(); ++f) {
+        const Factor& factor = monomial.factors[f];
+        const bool is_summed =
+            std::any_of(monomial.bounds.begin(), monomial.bounds.end(),
+                        [&](const Bound& bound) { return Mentions(Single(factor), bound.index); });
+        if (!IsExponential(factor) || is_summed) continue;
+        ISOMER_ASSIGN_OR_RETURN(std::string text,
+                                PolynomialText(factor.arguments[0], ranges, NamesOf(ranges)));
+        places[std::move(text)].push_back(f);
+      }
+    }
+    std::erase_if(places, [&](const auto& p) { return p.second.size() < sum->monomials.size(); });
+    Polynomial taken;
+    for (size_t m = 0; m < sum->monomials.size(); ++m) {
+      std::vector<Factor>& factors = sum->monomials[m].factors;
+      std::vector<size_t> mine;
+      for (const auto& [text, of_monomials] : places) mine.push_back(of_monomials[m]);
+      std::sort(mine.rbegin(), mine.rend());
+      for (size_t f : mine) {
+        const std::vector<Monomial>& summands = factors[f].arguments[0].monomials;
+        if (m == 0) taken.monomials.insert(taken.monomials.end(), summands.begin(), summands.end());
+        factors.erase(factors.begin() + static_cast<int64_t>(f));
+      }
+    }
+    return taken;
+  }
+
   absl::StatusOr<Polynomial> Reciprocal(const Polynomial& given, const Ranges& ranges) {
-    ISOMER_ASSIGN_OR_RETURN(const Polynomial b, Collected(given, ranges));
+    ISOMER_ASSIGN_OR_RETURN(Polynomial b, Collected(given, ranges));
+    Polynomial outside = Constant({1, {}});
+    if (case_->exp_of_sums) {
+      ISOMER_ASSIGN_OR_RETURN(const Polynomial taken, TakeOutExponentials(ranges, &b));
+      ISOMER_ASSIGN_OR_RETURN(outside, Exponential(Scaled(taken, -1), ranges));
+    }
     const bool is_product = b.monomials.size() == 1 && b.monomials[0].bounds.empty() &&
                             b.monomials[0].guards.empty() &&
                             !b.monomials[0].coefficient.constant.IsZero();
-    if (!is_product) return Single(FactorOf(Factor::Kind::kReciprocal, b));
+    if (!is_product) return Times(outside, Single(FactorOf(Factor::Kind::kReciprocal, b)));
     const Monomial& monomial = b.monomials[0];
-    Polynomial product = Constant({ExactNumber(1) / monomial.coefficient.constant, {}});
+    Polynomial product = outside;
+    product.monomials[0].coefficient.constant = ExactNumber(1) / monomial.coefficient.constant;
     for (const std::string& variable : monomial.coefficient.variables) {
       product.monomials[0].factors.push_back(
           FactorOf(Factor::Kind::kReciprocal, Constant({1, {variable}})));
@@ -240,7 +303,7 @@ class Simplifier {
     if (maximum.bounds.empty()) return maximum.arguments[0];
     for (size_t i = 0; i < maximum.bounds.size(); ++i) {
       std::set<Extent> cuts;
-      CollectCuts(maximum.arguments[0], maximum.bounds[i].index, &cuts);
+      CollectCuts(maximum.arguments[0], maximum.bounds[i].index, {}, &cuts);
       const auto pieces = Pieces(cuts, maximum.bounds[i].size);
       // A maximum over nothing is no number: pieces must not be empty at any size.
       const bool cut = pieces.ok() && pieces->size() > 1 &&

@@ -8,6 +8,8 @@
 //   - look-ups at one index are one look-up;
 //   - the choice of the larger of two is their maximum, of the smaller their minimum;
 //   - a maximum that one of its arguments absorbs is that argument;
+//   - if so asked, exp(f + g) is exp(f) * exp(g), exp(0) is 1, 1/exp(f) is exp(-f), and a quotient
+//     by a sum is one by exp(f) if all summands have that factor: a shift of softmax cancels;
 //   - any other choice is one of its branches, in a case in which its condition is decided.
 #ifndef ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
 #define ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
@@ -27,6 +29,7 @@ namespace isomer {
 struct Case {
   std::map<std::string, bool> decided;
   std::optional<std::string> open;  // the first condition met that is not
+  bool exp_of_sums = false;         // whether exp(f + g) is exp(f) * exp(g)
 };
 
 // `ranges` are those of the free indices.

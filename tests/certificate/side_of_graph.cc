@@ -1,0 +1,35 @@
+#include "tests/certificate/side_of_graph.h"
+
+#include <map>
+#include <utility>
+
+namespace isomer {
+
+ConcreteSide SideOfGraph(const Graph& graph) {
+  ConcreteSide side;
+  std::map<NodeId, PatternRef> places;
+  int inputs = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(NodeId{id});
+    if (IsLeaf(node.op.kind())) {
+      places[NodeId{id}] = PatternRef::Input(inputs++);
+      continue;
+    }
+    ConcreteCall call{node.op, {}, {}};
+    for (TensorRef input : node.inputs) {
+      const PatternRef made = places.at(input.node);
+      call.inputs.push_back(made.node < 0 ? made : PatternRef::Node(made.node, input.output));
+      call.operands.push_back(graph.type(input).GlobalShape());
+    }
+    places[NodeId{id}] = PatternRef::Node(static_cast<int>(side.calls.size()));
+    side.calls.push_back(std::move(call));
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    const PatternRef made = places.at(output.tensor.node);
+    side.outputs.push_back(made.node < 0 ? made
+                                         : PatternRef::Node(made.node, output.tensor.output));
+  }
+  return side;
+}
+
+}  // namespace isomer
