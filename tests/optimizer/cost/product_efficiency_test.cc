@@ -75,6 +75,32 @@ TEST(AttentionFactor, CausalKernelsSkipHalfAndSmallHeadsAreSlower) {
   EXPECT_FALSE(AttentionFactor(DeviceKind(), OpKind::kAttention, {}, false).has_value());
 }
 
+// Of T keys, S late queries see all but a half of the last S.
+TEST(AttentionFactor, PiecesOfCausalAttentionCostWhatTheWholeDoes) {
+  const auto cost = [kind = A100()](int64_t queries, int64_t keys) {
+    const Operator op(OpKind::kAttention, {{"causal", int64_t{1}}, {"scale", 1.0}});
+    const std::vector<TensorType> operands = {SequentialType({1, 8, queries, 128}),
+                                              SequentialType({1, 8, keys, 128}),
+                                              SequentialType({1, 8, keys, 128})};
+    return AttentionFactor(kind, op, operands, false).value() * static_cast<double>(queries * keys);
+  };
+  constexpr int64_t kAll = 1 << 17, kHalf = kAll / 2;
+  EXPECT_NEAR((cost(kHalf, kHalf) + cost(kHalf, kAll)) / cost(kAll, kAll), 1, 0.01);
+  EXPECT_NEAR(cost(kHalf, kAll) / cost(kHalf, kHalf), 3, 0.01);
+}
+
+// Split in its queries, it is as slow as the device with the last of them.
+TEST(AttentionFactor, TheLastDeviceOfSplitQueriesSeesMost) {
+  const Operator op(OpKind::kAttention, {{"causal", int64_t{1}}, {"scale", 1.0}});
+  const auto factor = [&](int64_t devices) {
+    std::vector<TensorType> operands(3, SequentialType({1, 8, 1 << 17, 128}));
+    operands[0].dims[2].degree = devices;
+    return AttentionFactor(A100(), op, operands, false).value();
+  };
+  EXPECT_NEAR(factor(2) / factor(1), 1.5, 0.01);
+  EXPECT_NEAR(factor(16) / factor(1), 2 - 1.0 / 16, 0.01);
+}
+
 TEST(AttentionFactor, AWindowSkipsAllBlocksBeforeIt) {
   const auto factor = [kind = A100()](int64_t window) {
     const Operator op(OpKind::kSinkAttention,
