@@ -29,7 +29,8 @@ class HostilePlans {
 };
 
 // What running both graphs on the same values shows, "" if nothing: in the prime field, where
-// nothing but the operators' own equations holds, and at the edges of domains, with gradients.
+// nothing but the operators' own equations holds (in doubles if exp is applied, of which one more
+// is known), and at the edges of domains, with gradients.
 std::string DifferenceSeen(const Graph& model, const Graph& plan, bool training, uint64_t seed);
 
 }  // namespace isomer
