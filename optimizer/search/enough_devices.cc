@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/states.h"
 #include "pcg/support/bytes_text.h"
 #include "pcg/support/status_macros.h"
 #include "pcg/support/stopping.h"
@@ -66,7 +67,7 @@ std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training
                                                const Machine& machine) {
   int64_t sum = 0, most = -1;
   std::string largest;
-  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+  for (const Graph::NamedOutput& output : OutputsForHost(model.graph, training)) {
     const int64_t bytes = model.graph.type(output.tensor).LocalBytes();
     sum += bytes;
     if (bytes <= most) continue;

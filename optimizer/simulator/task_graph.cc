@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/simulator/simulator.h"
 #include "optimizer/simulator/task_graph_value.h"
+#include "pcg/ir/states.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -79,7 +80,8 @@ absl::Status TaskGraph::AddNodes(const Restrictions* restrictions, Lists lists) 
                                      restrictions == nullptr ? nullptr : restrictions->Of(node.id),
                                      lists));
   }
-  for (const Graph::NamedOutput& output : graph_.outputs()) {
+  // States go where their inputs lie: nowhere, as a rule (pcg/schedule/memory/carries.h).
+  for (const Graph::NamedOutput& output : OutputsForHost(graph_, training_)) {
     if (compute_.index[output.tensor.node.value] < 0) continue;
     const int value = ValueOf(output.tensor, Origin::kComputed);
     const int operand = static_cast<int>(nodes_.back().operands.size());

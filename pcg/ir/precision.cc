@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/operator_traits.h"
+#include "pcg/ir/states.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -66,6 +67,8 @@ class PrecisionRewrite {
       for (TensorRef input : graph.node(NodeId{id}).inputs) ++uses_[input];
     }
     for (const Graph::NamedOutput& output : graph.outputs()) ++uses_[output.tensor];
+    if (training) return;
+    for (const State& state : StatesOf(graph)) states_.insert(state.name);
   }
 
   // The weights that can be stored low: Run has seen no use of them in float32.
@@ -112,6 +115,7 @@ class PrecisionRewrite {
   // host arranges them together.
   std::set<NodeId> used_whole_;
   std::set<std::set<NodeId>> together_;
+  std::set<std::string> states_;     // names
   std::set<NodeId> recomputed_;      // of the old graph
   std::set<NodeId> now_recomputed_;  // of the new one
   MappedGraph result_;
@@ -244,7 +248,11 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
 absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
-  const TensorRef leaf = result_.graph.AddLeaf(kind, node.name, node.outputs[0]);
+  TensorType type = node.outputs[0];
+  const bool is_state = kind == OpKind::kInput && states_.contains(node.name);
+  // From step to step as its users want it.
+  if (is_state && type.dtype == DataType::kFloat32) type.dtype = low_;
+  const TensorRef leaf = result_.graph.AddLeaf(kind, node.name, type);
   result_.views.resize(leaf.node.value + 1);
   result_.views[leaf.node.value] = views_[id.value];
   Tensor tensor{.ref = leaf,
@@ -289,7 +297,8 @@ absl::StatusOr<MappedGraph> PrecisionRewrite::Run(const std::set<NodeId>& low_we
     const std::set<NodeId>& weights = Now(output.tensor).weights;
     used_whole_.insert(weights.begin(), weights.end());
     if (IsFloat32(output.tensor)) {
-      ISOMER_ASSIGN_OR_RETURN(tensor, As(DataType::kFloat32, Now(output.tensor)));
+      const DataType dtype = states_.contains(output.name) ? low_ : DataType::kFloat32;
+      ISOMER_ASSIGN_OR_RETURN(tensor, As(dtype, Now(output.tensor)));
     }
     result_.graph.AddOutput(output.name, tensor);
   }

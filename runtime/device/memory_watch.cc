@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/memory/packing.h"
 
 namespace isomer {
@@ -39,8 +40,13 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
   }
   for (int32_t t : schedule.programs[device]) {
     const Task& task = schedule.tasks[t];
-    if (task.kind != TaskKind::kUnload) continue;
-    for (BufferId id : task.reads) groups_[group(id)].stays = true;
+    if (task.kind == TaskKind::kUnload) {
+      for (BufferId id : task.reads) groups_[group(id)].stays = true;
+    }
+    if (!IsCarry(schedule, task)) continue;
+    for (BufferId id : task.writes) {
+      if (schedule.buffers[id].device == device) groups_[group(id)].stays = true;
+    }
   }
   for (const Command& command : program) {
     const Task& task = schedule.tasks[command.task];

@@ -11,7 +11,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/states.h"
 #include "pcg/support/chrome_trace.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
@@ -48,6 +50,10 @@ CommunicationGroups GroupsOf(const Schedule& schedule) {
     }
   }
   return groups;
+}
+
+std::vector<State> StatesOfSchedule(const Graph& graph, const Schedule& schedule) {
+  return schedule.options.training ? std::vector<State>() : StatesOf(graph);
 }
 
 // As torch.nn.utils.clip_grad_norm_ has it.
@@ -319,7 +325,12 @@ absl::Status Job::EndWith(const absl::Status& status) {
 }
 
 absl::Status Job::SetInputs(const HostValues& leaves, int32_t step) {
+  const std::vector<State> states = StatesOfSchedule(graph_, schedule_);
   for (const Schedule::HostTensor& tensor : schedule_.inputs) {
+    const NodeId leaf = tensor.leaves[0];
+    const bool is_kept = !leaves.contains(graph_.node(leaf).name) &&
+                         absl::c_any_of(states, [&](const State& s) { return s.input == leaf; });
+    if (is_kept) continue;  // The step before left it there.
     ISOMER_ASSIGN_OR_RETURN(const Array<double> value, ArrangeHostTensor(graph_, tensor, leaves));
     for (BufferId of_one : schedule_.shards.at(tensor.tensor)) {
       const BufferId id = schedule_.InStep(of_one, step);
@@ -811,6 +822,13 @@ absl::StatusOr<Array<double>> Job::SumOf(TensorRef tensor, absl::Span<const Buff
 
 absl::StatusOr<Array<double>> Job::Output(absl::string_view name, int32_t step) {
   ISOMER_RETURN_IF_ERROR(status_);
+  for (const State& state : StatesOfSchedule(graph_, schedule_)) {
+    if (state.name != name) continue;  // Its next value is where the input was.
+    for (const Schedule::HostTensor& input : schedule_.inputs) {
+      if (!absl::c_linear_search(input.leaves, state.input)) continue;
+      return Collect(input.tensor, schedule_.shards.at(input.tensor));
+    }
+  }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     if (output.name != name) continue;
     return Collect(output.tensor, InStep(schedule_.shards.at(output.tensor), step));

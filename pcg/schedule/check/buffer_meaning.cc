@@ -45,7 +45,8 @@ const BufferMeanings::Atoms& BufferMeanings::Of(BufferId id) {
   return sum->second;
 }
 
-std::string BufferMeanings::WhyNotSum(BufferId to, const std::vector<BufferId>& sources) {
+std::string BufferMeanings::WhyNotSum(BufferId to, const Atoms& meaning,
+                                      const std::vector<BufferId>& sources) {
   const Box& whole = schedule_.buffers[to].box;
   std::map<Atom, std::vector<Box>> parts;
   for (BufferId from : sources) {
@@ -53,7 +54,7 @@ std::string BufferMeanings::WhyNotSum(BufferId to, const std::vector<BufferId>& 
     for (const Atom& atom : Of(from)) parts[atom].push_back(shared);
   }
   std::map<Atom, int64_t> needed;
-  for (const Atom& atom : Of(to)) ++needed[atom];
+  for (const Atom& atom : meaning) ++needed[atom];
   for (const auto& [atom, boxes] : parts) {
     const auto at = needed.find(atom);
     int64_t volume = 0;

@@ -29,7 +29,11 @@ class BufferMeanings {
   const Atoms& OfPartial(TensorRef tensor, int64_t partial);
   const Atoms& Of(BufferId id);
   // Empty if the parts that `sources` share with `to` add up to what `to` means; else why not.
-  std::string WhyNotSum(BufferId to, const std::vector<BufferId>& sources);
+  std::string WhyNotSum(BufferId to, const std::vector<BufferId>& sources) {
+    return WhyNotSum(to, Of(to), sources);
+  }
+  // To what `to` is to mean.
+  std::string WhyNotSum(BufferId to, const Atoms& meaning, const std::vector<BufferId>& sources);
 
  private:
   const Graph& graph_;

@@ -7,12 +7,14 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/schedule/check/check_calls.h"
+#include "pcg/schedule/check/check_host.h"
 #include "pcg/schedule/check/check_micro_batches.h"
 #include "pcg/schedule/check/check_operands.h"
 #include "pcg/schedule/check/check_steps.h"
 #include "pcg/schedule/check/check_updates.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/additions.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/memory/views.h"
 #include "pcg/schedule/program/program.h"
@@ -36,6 +38,7 @@ class Checker {
     ISOMER_RETURN_IF_ERROR(CheckUpdates(graph_, schedule_, position_));
     ISOMER_RETURN_IF_ERROR(CheckWaits());
     ISOMER_RETURN_IF_ERROR(CheckMicroBatches(graph_, schedule_));
+    ISOMER_RETURN_IF_ERROR(CheckCarries(graph_, schedule_));
     return CheckCalls(graph_, schedule_);
   }
 
@@ -228,10 +231,12 @@ bool Checker::ChangesInPlace(const Task& task, BufferId id) const {
       return absl::c_linear_search(task.reads, id);
     case TaskKind::kAllGather:
     case TaskKind::kBroadcast:
-      return schedule_.buffers[id].role == BufferRole::kParameter;
+      if (schedule_.buffers[id].role == BufferRole::kParameter) return true;
+      break;
     default:
-      return false;
+      break;
   }
+  return IsCarry(schedule_, task);
 }
 
 absl::Status Checker::Execute(int32_t t) {
@@ -243,6 +248,10 @@ absl::Status Checker::Execute(int32_t t) {
   }
   for (BufferId id : task.reads) {
     if (id == kNoBuffer) continue;
+    const bool is_state = schedule_.buffers[id].role == BufferRole::kInput;
+    if (updated_[id] && is_state) {
+      return Error(t, absl::StrCat("reads state buffer ", id, " after it is the next step's"));
+    }
     if (updated_[id] && task.kind != TaskKind::kUnload && task.kind != TaskKind::kUpdate &&
         task.kind != TaskKind::kBroadcast) {
       return Error(t, absl::StrCat("reads parameter buffer ", id, " after its update"));
@@ -253,8 +262,9 @@ absl::Status Checker::Execute(int32_t t) {
   for (BufferId id : task.writes) {
     if (id == kNoBuffer) continue;
     const bool in_place = ChangesInPlace(task, id);
-    const bool parameter = schedule_.buffers[id].role == BufferRole::kParameter;
-    const bool kept = LivesThroughout(schedule_.buffers[id].role);
+    const BufferRole role = schedule_.buffers[id].role;
+    const bool updates = role == BufferRole::kParameter || role == BufferRole::kInput;
+    const bool kept = LivesThroughout(role) || role == BufferRole::kInput;
     if (in_place && !written_[id]) {
       return Error(t, absl::StrCat("changes buffer ", id, " before it is written"));
     }
@@ -265,7 +275,7 @@ absl::Status Checker::Execute(int32_t t) {
       return Error(t, absl::StrCat("writes buffer ", id, " a second time"));
     }
     written_[id] = true;
-    if (in_place && parameter) updated_[id] = true;
+    if (in_place && updates) updated_[id] = true;
   }
   return absl::OkStatus();
 }

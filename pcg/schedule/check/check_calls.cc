@@ -11,12 +11,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/states.h"
 #include "pcg/profile/work.h"
 #include "pcg/schedule/check/buffer_meaning.h"
 #include "pcg/schedule/check/check_host.h"
 #include "pcg/schedule/check/check_updates.h"
 #include "pcg/schedule/check/forward_buffers.h"
 #include "pcg/schedule/lowering/call_table.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/task_error.h"
 #include "pcg/support/status_macros.h"
 
@@ -37,6 +39,7 @@ class CallChecker {
     for (const auto* tensors : {&schedule_.parameters, &schedule_.inputs}) {
       for (const Schedule::HostTensor& host : *tensors) hosts_[host.tensor] = &host;
     }
+    for (const State& state : StatesOf(graph_)) states_.emplace(state.input, state.next);
     ISOMER_RETURN_IF_ERROR(Index());
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       task_ = static_cast<int32_t>(t);
@@ -174,6 +177,7 @@ class CallChecker {
         return absl::OkStatus();
       default:
         if (task.segments != 1) return Error("moves several tensors");
+        if (IsCarry(schedule_, task)) return CheckCarry(task);
         return IsBackwardMove(task) ? CheckBackwardMove(task) : CheckForwardMove(task);
     }
   }
@@ -261,6 +265,22 @@ class CallChecker {
   absl::Status CheckSum(BufferId to, const std::vector<BufferId>& sources) {
     const std::string wrong = meanings_.WhyNotSum(to, sources);
     return wrong.empty() ? absl::OkStatus() : Error(wrong);
+  }
+
+  // What goes to a state's input is what the step says that the state is next.
+  absl::Status CheckCarry(const Task& task) {
+    std::map<BufferId, std::vector<BufferId>> sources;
+    for (const auto& [from, to] : PairsOf(task)) sources[to].push_back(from);
+    for (BufferId to : task.writes) {
+      const auto host = hosts_.find(buffer(to).tensor);
+      const auto state =
+          host == hosts_.end() ? states_.end() : states_.find(host->second->leaves[0]);
+      if (state == states_.end()) return Error("writes an input that is no state");
+      const std::string wrong =
+          meanings_.WhyNotSum(to, meanings_.OfPartial(state->second, 0), sources[to]);
+      if (!wrong.empty()) return Error(wrong);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckForwardMove(const Task& task) {
@@ -438,6 +458,7 @@ class CallChecker {
   const Schedule& schedule_;
   int32_t task_ = 0;  // being checked
   std::map<TensorRef, const Schedule::HostTensor*> hosts_;
+  std::map<NodeId, TensorRef> states_;  // by input
   BufferMeanings meanings_;
   // Of gradient buffers, and of those that the backward pass fills again: what they stand for.
   std::vector<BufferId> forward_of_;

@@ -1,9 +1,15 @@
 #include "pcg/schedule/check/check_host.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/operator_facts.h"
+#include "pcg/ir/states.h"
+#include "pcg/schedule/memory/carries.h"
+#include "pcg/schedule/task_error.h"
 
 namespace isomer {
 namespace {
@@ -56,9 +62,49 @@ absl::Status CheckStored(const Graph& graph, const Schedule& schedule) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCarries(const Graph& graph, const Schedule& schedule) {
+  std::map<BufferId, int> carries;  // by buffer of an input that is a state
+  const auto of_states = schedule.options.training ? std::vector<State>() : StatesOf(graph);
+  for (const Schedule::HostTensor& input : schedule.inputs) {
+    const auto is_input = [&](const State& state) {
+      return absl::c_linear_search(input.leaves, state.input);
+    };
+    if (absl::c_none_of(of_states, is_input)) continue;
+    if (input.leaves.size() > 1) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "schedule: ", graph.Label(input.tensor.node), ": a state is put together with others"));
+    }
+    for (NodeId id : input.operators) {
+      if (IsPlacement(graph.node(id).op.kind())) continue;
+      return absl::FailedPreconditionError(
+          absl::StrCat("schedule: ", graph.Label(id), ": the host arranges a state"));
+    }
+    for (BufferId id : schedule.shards.at(input.tensor)) carries[id] = 0;
+  }
+  for (size_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
+    if (!IsCarry(schedule, task)) continue;
+    for (BufferId id : task.writes) {
+      const auto at = carries.find(id);
+      if (at != carries.end() && ++at->second == 1) continue;
+      return TaskError(graph, schedule, static_cast<int32_t>(t),
+                       absl::StrCat("writes buffer ", id,
+                                    at == carries.end() ? ", an input that is no state"
+                                                        : ", a state, a second time"));
+    }
+  }
+  for (const auto& [id, count] : carries) {
+    if (count == 1) continue;
+    return absl::FailedPreconditionError(absl::StrCat("schedule: state buffer ", id, " of ",
+                                                      graph.Label(schedule.buffers[id].tensor.node),
+                                                      " has no next value"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckUnloads(const Graph& graph, const Schedule& schedule) {
   std::vector<BufferId> expected, found;
-  for (const Graph::NamedOutput& output : graph.outputs()) {
+  for (const Graph::NamedOutput& output : OutputsForHost(graph, schedule.options.training)) {
     const TensorType& type = graph.type(output.tensor);
     const std::vector<BufferId>& shards = schedule.shards.at(output.tensor);
     for (size_t s = 0; s < shards.size(); ++s) {

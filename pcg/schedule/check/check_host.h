@@ -12,8 +12,12 @@ namespace isomer {
 // shard together.
 absl::Status CheckStored(const Graph& graph, const Schedule& schedule);
 
-// Ok if what is unloaded is one copy of each shard of the outputs, and every element once of the
-// parameters, in training, and of their gradients, if they are kept.
+// Ok if each buffer of a state's input (pcg/ir/states.h), and of no other, gets a next value, once;
+// which one, CheckCalls says.
+absl::Status CheckCarries(const Graph& graph, const Schedule& schedule);
+
+// Ok if what is unloaded is one copy of each shard of the outputs that are no states, and every
+// element once of the parameters, in training, and of their gradients, if they are kept.
 absl::Status CheckUnloads(const Graph& graph, const Schedule& schedule);
 
 }  // namespace isomer

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
+#include "pcg/ir/states.h"
 #include "pcg/profile/work.h"
 #include "pcg/schedule/lowering/arrival.h"
 #include "pcg/schedule/lowering/builder.h"
@@ -28,6 +29,7 @@ class ForwardLowering {
         arrivals_(builder),
         parts_(builder),
         homes_(builder, order_),
+        states_(builder->options().training ? std::vector<State>() : StatesOf(graph_)),
         place_(graph_.num_nodes(), -1) {
     for (size_t i = 0; i < order_.size(); ++i) place_[order_[i].value] = static_cast<int32_t>(i);
   }
@@ -64,6 +66,9 @@ class ForwardLowering {
     return graph_.node(id).op.kind() == OpKind::kReduce && MixesMoments(id);
   }
   void FindFusedOperators();
+  TensorRef NextOf(const State& state) const;
+  absl::StatusOr<std::vector<State>> StatesInOrder() const;
+  absl::Status LowerStates();
   size_t NumDevices(NodeId id) const;
   TensorRef ChainStart(NodeId id) const;
   std::vector<bool> DeviceMoves() const;
@@ -83,6 +88,7 @@ class ForwardLowering {
   Arrivals arrivals_;
   WeightParts parts_;
   WeightHomes homes_;
+  const std::vector<State> states_;
   std::vector<int32_t> place_;  // by node: in order_
 };
 
@@ -214,6 +220,13 @@ void ForwardLowering::FindFusedOperators() {
       fused_[input.value] = true;
     }
   }
+  // Nor need a state that only the next step uses be whole.
+  for (const State& state : states_) {
+    const NodeId last = NextOf(state).node;
+    for (NodeId id = state.next.node; id != last; id = graph_.node(id).inputs[0].node) {
+      fused_[id.value] = true;
+    }
+  }
   // What is whole in between, of no micro-batch, need not be made if both ends have micro-batches:
   // each is of the same samples at both.
   for (NodeId id : order_) {
@@ -231,6 +244,62 @@ void ForwardLowering::FindFusedOperators() {
       at = input;
     }
   }
+}
+
+// The next value of a state before it is put together for an output: the step's last word on it.
+TensorRef ForwardLowering::NextOf(const State& state) const {
+  TensorRef next = state.next;
+  while (IsInChain(next.node) && !SumsMoments(next.node) && UsesOf(next) == 1) {
+    next = graph_.node(next.node).inputs[0];
+  }
+  return next;
+}
+
+// Those whose inputs others take their next values from come behind these.
+absl::StatusOr<std::vector<State>> ForwardLowering::StatesInOrder() const {
+  std::vector<State> pending = states_, order;
+  const auto reads = [this](const State& state, NodeId input) {
+    const TensorRef next = NextOf(state);
+    if (!on_host_[next.node.value]) return false;
+    const std::vector<NodeId> leaves = HostTensorOf(next).leaves;
+    return std::find(leaves.begin(), leaves.end(), input) != leaves.end();
+  };
+  while (!pending.empty()) {
+    const auto free = std::find_if(pending.begin(), pending.end(), [&](const State& state) {
+      return std::none_of(pending.begin(), pending.end(), [&](const State& other) {
+        return &other != &state && reads(other, state.input);
+      });
+    });
+    if (free == pending.end()) {
+      return absl::UnimplementedError(absl::StrCat(
+          "states take their next values from each other, '", pending[0].name, "' among them"));
+    }
+    order.push_back(*free);
+    pending.erase(free);
+  }
+  return order;
+}
+
+// What a state is after the step goes to where its input lies.
+absl::Status ForwardLowering::LowerStates() {
+  if (states_.empty()) return absl::OkStatus();
+  ISOMER_RETURN_IF_ERROR(CheckStates(graph_));
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<State> states, StatesInOrder());
+  for (const State& state : states) {
+    for (const Schedule::HostTensor& input : builder_.schedule().inputs) {
+      if (std::find(input.leaves.begin(), input.leaves.end(), state.input) == input.leaves.end()) {
+        continue;
+      }
+      for (NodeId id : input.operators) {
+        if (IsPlacement(graph_.node(id).op.kind())) continue;
+        return absl::UnimplementedError(absl::StrCat(graph_.Label(id),
+                                                     ": the host arranges state '", state.name,
+                                                     "', which stays on the devices"));
+      }
+      MoveTo(&builder_, NextOf(state), input.tensor);
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<bool> ForwardLowering::DeviceMoves() const {
@@ -419,7 +488,7 @@ absl::Status ForwardLowering::Run() {
     const OpKind kind = graph_.node(id).op.kind();
     ISOMER_RETURN_IF_ERROR(IsParallel(kind) ? LowerParallel(id) : LowerCompute(id));
   }
-  return absl::OkStatus();
+  return LowerStates();
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/states.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/schedule/lowering/builder.h"
 #include "pcg/schedule/lowering/update.h"
 #include "pcg/schedule/memory/additions.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/memory/views.h"
 #include "pcg/schedule/order/pipeline.h"
 #include "pcg/schedule/order/weight_versions.h"
@@ -24,7 +26,8 @@ void LowerUnload(ScheduleBuilder* builder) {
     builder->AddTask(TaskKind::kUnload, Phase::kUnload, tensor.node, builder->buffer(id).device,
                      {id}, {});
   };
-  for (const Graph::NamedOutput& output : builder->graph().outputs()) {
+  for (const Graph::NamedOutput& output :
+       OutputsForHost(builder->graph(), schedule.options.training)) {
     const TensorType& type = builder->graph().type(output.tensor);
     const std::vector<BufferId>& ids = schedule.shards.at(output.tensor);
     for (size_t s = 0; s < ids.size(); ++s) {
@@ -185,6 +188,7 @@ absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   AddPrograms(schedule);
   ChooseLayouts(graph, schedule);
   MarkViews(graph, schedule);
+  MarkCarries(graph, schedule);
   MarkAdditions(graph, schedule);
   return absl::OkStatus();
 }

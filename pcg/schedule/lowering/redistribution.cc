@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace isomer {
@@ -143,6 +144,22 @@ void Redistribute(ScheduleBuilder* builder, absl::Span<const ShardSource> source
   }
   builder->schedule().shards[to] = std::move(shards);
   builder->AddTransfers(sums.transfers(), Phase::kForward, to.node);
+  builder->AddTransfers(transfers, Phase::kForward, to.node);
+}
+
+void MoveTo(ScheduleBuilder* builder, TensorRef from, TensorRef to) {
+  const TensorType& type = builder->graph().type(to);
+  const ShardSource source = SourceInChain(from, builder->graph().type(from), /*partials=*/1, 0);
+  const std::vector<BufferId>& shards = builder->schedule().shards.at(to);
+  std::vector<Transfer> transfers;
+  std::set<BufferId> filled;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    if (!filled.insert(shards[s]).second) continue;
+    const int32_t device = builder->buffer(shards[s]).device;
+    for (BufferId id : Sources(*builder, source, type, static_cast<int64_t>(s), device)) {
+      transfers.push_back({id, shards[s]});
+    }
+  }
   builder->AddTransfers(transfers, Phase::kForward, to.node);
 }
 

@@ -47,6 +47,10 @@ class OneOfCopies {
 void Redistribute(ScheduleBuilder* builder, absl::Span<const ShardSource> sources, TensorRef to,
                   absl::Span<const int64_t> devices, absl::Span<const int32_t> moments = {});
 
+// Adds the tasks that move the value of `from` to where `to`, of the same sizes and without
+// partials, has its shards already. REQUIRES: both have their shards.
+void MoveTo(ScheduleBuilder* builder, TensorRef from, TensorRef to);
+
 }  // namespace isomer
 
 #endif  // ISOMER_PCG_SCHEDULE_LOWERING_REDISTRIBUTION_H_

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/memory/packing.h"
 #include "pcg/schedule/memory/views.h"
 
@@ -87,6 +88,11 @@ std::vector<LiveRange> LiveRanges(const Schedule& schedule) {
     } else if (role == BufferRole::kInput && seen[id]) {
       ranges[id].first = 0;
     }
+  }
+  // From step to step.
+  for (const Task& task : schedule.tasks) {
+    if (!IsCarry(schedule, task)) continue;
+    for (BufferId id : task.writes) ranges[id] = {0, num_tasks - 1};
   }
   // Of all that are one piece of memory.
   const std::vector<BufferId> firsts = FirstsOfMemory(schedule);

@@ -36,7 +36,8 @@ int64_t BytesOfRow(const Schedule& schedule, absl::Span<const BufferId> row);
 
 // First and last task that touches each buffer, or one in its row or with its bytes (views.h), by
 // index in Schedule::tasks.
-// Parameters and states: from the first task to the last; inputs from the first. Buffers nobody
+// Parameters and states, those of the model included: from the first task to the last; inputs from
+// the first. Buffers nobody
 // touches: [0, -1].
 struct LiveRange {
   int32_t first = 0, last = -1;

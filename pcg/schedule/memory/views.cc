@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/schedule/memory/additions.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/memory/memory.h"
 
 namespace isomer {
@@ -119,16 +120,22 @@ void MarkViews(const Graph& graph, Schedule* schedule) {
 
 std::vector<BufferId> HoldersOf(const Schedule& schedule) {
   std::vector<BufferId> holders = EachItsOwn(schedule);
+  bool carries = false;
   for (const Task& task : schedule.tasks) {
     if (!task.is_view || task.writes.empty()) continue;
     const BufferId from = ReadByView(task), to = task.writes[0];
     if (from == kNoBuffer || to == kNoBuffer) continue;
     if (IsOfSum(task.kind)) {
       holders[from] = holders[to];
+    } else if (IsCarry(schedule, task)) {
+      holders[holders[from]] = to;
+      carries = true;
     } else {
       holders[to] = holders[from];
     }
   }
+  // What was a view of the next value of a state lies in the state's place, too.
+  for (size_t id = 0; carries && id < holders.size(); ++id) holders[id] = holders[holders[id]];
   return holders;
 }
 
@@ -166,6 +173,22 @@ std::string WhyNotWritten(const Task& task, size_t w, BufferId sum,
   for (BufferId read : task.reads) {
     if (read != kNoBuffer && holders[read] == holders[id]) {
       return absl::StrCat("reads buffer ", read, " and adds to its bytes");
+    }
+  }
+  return "";
+}
+
+// Why a call may not write over what it reads; empty: it may, or does not.
+std::string WhyNotWrittenOver(const Graph& graph, const Task& task,
+                              const std::vector<BufferId>& holders,
+                              const std::vector<bool>& shares) {
+  if (task.kind != TaskKind::kCompute) return "";
+  for (BufferId id : task.writes) {
+    if (id == kNoBuffer || !shares[id]) continue;
+    const int in_place = OperandInPlace(graph.node(task.node).op);
+    for (size_t o = 0; o < task.reads.size(); ++o) {
+      if (holders[task.reads[o]] != holders[id] || static_cast<int>(o) == in_place) continue;
+      return absl::StrCat("writes over buffer ", task.reads[o], " while it reads it");
     }
   }
   return "";
@@ -217,6 +240,12 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
       present[holders[task.writes[0]]] = {task.writes[0]};
       continue;
     }
+    if (task.is_view && IsCarry(schedule, task)) {
+      const std::string wrong = WhyNotCarriedInPlace(schedule, task);
+      if (!wrong.empty()) return error(wrong);
+      present[holders[task.writes[0]]].insert(task.writes[0]);
+      continue;
+    }
     if (task.is_view) {
       const Ends ends = eligibility.EndsOf(task);
       if (ends.from == kNoBuffer) return error("is no view of what it reads");
@@ -231,6 +260,8 @@ absl::Status CheckViews(const Graph& graph, const Schedule& schedule) {
         return error(absl::StrCat("adds to buffer ", sum, ", which is not there"));
       }
     }
+    const std::string over = WhyNotWrittenOver(graph, task, holders, shares);
+    if (!over.empty()) return error(over);
     for (BufferId id : task.writes) {
       if (id == kNoBuffer || !shares[id]) continue;
       if (task.kind == TaskKind::kAccumulate && !is_present(id)) {
