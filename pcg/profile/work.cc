@@ -47,8 +47,13 @@ double Flops(const Sharding& s, const Statement& statement) {
   return Iterations(s, statement) * ArithmeticInstructions(statement);
 }
 
+// A ScatterElements that replaces elements.
+bool Replaces(const Operator& op) {
+  return op.kind() == OpKind::kScatterElements && op.Int("reduction") == 0;
+}
+
 double Flops(const Operator& op, const Sharding& s) {
-  if (IsLayout(op.kind())) return 0;
+  if (IsLayout(op.kind()) || Replaces(op)) return 0;
   double flops = 0;
   for (const Statement& statement : s.declaration.statements) flops += Flops(s, statement);
   return flops;
@@ -87,9 +92,15 @@ int64_t BytesOfOutputsRead(const Sharding& s, const GradientNeeds& needs) {
 }
 
 // Bytes of an operand that a task touches: of a table that is looked up, the selected rows, those
-// that are selected more than once from a cache.
+// that are selected more than once from a cache; of matrices, no more than there are rows that each
+// select one (a few tokens use a few experts).
 int64_t OperandBytes(const Operator& op, const Sharding& s, const TensorType& type, int operand) {
   const int64_t whole = type.LocalBytes();
+  if (op.kind() == OpKind::kGatherMatMul && operand == 1) {
+    const int64_t matrices = type.LocalShape()[0];
+    const int64_t rows = s.outputs[0].LocalElements() / s.outputs[0].LocalShape().back();
+    return whole / matrices * std::min(matrices, rows);
+  }
   const bool is_table = operand == 0 && IsIndexOperand(op.kind(), 1) && !IsLoss(op.kind());
   if (!is_table) return whole;
   for (const Statement& statement : s.declaration.statements) {
@@ -132,6 +143,10 @@ int64_t SavedBytes(const Operator& op, const Sharding& sharding,
 
 Work ForwardWork(const Operator& op, const Sharding& sharding,
                  absl::Span<const TensorType> operands, bool saves) {
+  // With no gradient to come, it writes over its operand.
+  if (Replaces(op) && !saves) {
+    return {.bytes = operands[1].LocalBytes() + 2 * operands[2].LocalBytes()};
+  }
   Work work{.flops = Flops(op, sharding), .bytes = OutputBytes(sharding)};
   if (saves) work.bytes += SavedBytes(op, sharding, operands);
   for (size_t o = 0; o < operands.size(); ++o) {

@@ -42,7 +42,9 @@ int64_t SavedBytes(const Operator& op, const Sharding& sharding,
 
 // One task of a call. FLOPs: over all statements, iterations times arithmetic instructions (of the
 // body, and one for a reduction), so a MatMul counts 2*m*n*k; a look-up counts its selected dim
-// once, and reads only the rows it selects. Operators that only move elements count no FLOPs.
+// once, and reads only the rows it selects. Operators that only move elements count no FLOPs. A
+// ScatterElements that replaces elements writes over operand 0 where `saves` is false: a state that
+// is written in place (pcg/schedule/memory/carries.h); that others are copied first is not counted.
 // `operands` are the types of the call's operands. `saves`: for a gradient to come.
 Work ForwardWork(const Operator& op, const Sharding& sharding,
                  absl::Span<const TensorType> operands, bool saves = false);

@@ -90,6 +90,8 @@ KernelFunction AnyTypeKernel(const KernelCall& call) {
       return GatherRowsKernel(call);
     case OpKind::kGatherElements:
       return GatherElementsKernel(call);
+    case OpKind::kScatterElements:
+      return ReplacedElementsKernel(call);
     default:
       return ElementwiseKernel(call);
   }

@@ -94,6 +94,7 @@ KernelFunction EmbeddingBagKernel(const KernelCall& call);
 KernelFunction GatherMatMulKernel(const KernelCall& call);
 KernelFunction GatherElementsKernel(const KernelCall& call);
 KernelFunction ScatterElementsKernel(const KernelCall& call);
+KernelFunction ReplacedElementsKernel(const KernelCall& call);  // ScatterElements that replaces
 KernelFunction OneHotKernel(const KernelCall& call);
 KernelFunction CrossEntropyKernel(const KernelCall& call);
 KernelFunction MeanSquaredErrorKernel(const KernelCall& call);

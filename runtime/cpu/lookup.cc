@@ -293,6 +293,29 @@ KernelFunction ScatterElementsKernel(const KernelCall& call) {
   };
 }
 
+// Of any type: what replaces elements moves them, and nothing else where the result lies in the
+// operand's place (OperandInPlace, pcg/schedule/memory/carries.h).
+KernelFunction ReplacedElementsKernel(const KernelCall& call) {
+  if (call.gradient || call.op.Int("reduction") != 0) return nullptr;
+  const int axis = AxisOf(call, call.operands[0].shape.size());
+  const IndexLimits range(call, 0, axis, 1);
+  const ElementLoop loop(call, axis, call.operands[0]);
+  const int64_t element = BytesPerElement(call.dtypes[0]);
+  const int64_t bytes = call.operands[0].Volume() * element;
+  return [=](Reads reads, Writes writes) -> absl::Status {
+    ISOMER_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, range.Read(reads[1]));
+    if (reads[0] != writes[0]) std::memcpy(writes[0], reads[0], bytes);
+    WithElementSize(element, [&](auto unit) {
+      const auto* updates = static_cast<const decltype(unit)*>(reads[2]);
+      auto* y = static_cast<decltype(unit)*>(writes[0]);
+      loop.ForEach([&](int64_t i, int64_t at) {
+        if (indices[i] >= 0) y[at + indices[i] * loop.axis_stride] = updates[i];
+      });
+    });
+    return absl::OkStatus();
+  };
+}
+
 // Y[i..,k,j..] = [k == I[i..,j..]]
 KernelFunction OneHotKernel(const KernelCall& call) {
   const Box& out = call.outputs[0];

@@ -71,6 +71,35 @@ TEST(ForwardWork, ALookUpReadsTheRowsThatItSelects) {
             2 * (kTable * kWidth * kFloat + 5000 * (kIndex + kWidth * kFloat)));
 }
 
+// A row of a cache, whatever the cache's size; in training the operand is copied first.
+TEST(ForwardWork, ARowIsWrittenIntoACache) {
+  constexpr int64_t kRow = 2 * 4 * 16, kCache = 1000 * kRow;
+  const Operator op(OpKind::kScatterElements, {{"axis", int64_t{2}}, {"reduction", int64_t{0}}});
+  const std::vector<TensorType> operands = {SequentialType({2, 4, 1000, 16}),
+                                            SequentialType({2, 4, 1, 16}, DataType::kInt64),
+                                            SequentialType({2, 4, 1, 16})};
+  const Sharding sharding = *InferSharding(op, operands);
+  const Work in_place = ForwardWork(op, sharding, operands);
+  EXPECT_EQ(in_place.bytes, kRow * (8 + 2 * 4));
+  EXPECT_EQ(in_place.flops, 0);
+  EXPECT_EQ(ForwardWork(op, sharding, operands, /*saves=*/true).bytes,
+            4 * 2 * kCache + kRow * (8 + 4));
+}
+
+// Of 8 experts two tokens use two at most.
+TEST(ForwardWork, FewRowsReadFewMatrices) {
+  const Operator op(OpKind::kGatherMatMul);
+  const auto bytes = [&](int64_t rows) {
+    const std::vector<TensorType> operands = {SequentialType({rows, 16}),
+                                              SequentialType({8, 16, 32}),
+                                              SequentialType({rows}, DataType::kInt64)};
+    return ForwardWork(op, *InferSharding(op, operands), operands).bytes -
+           rows * (4 * 16 + 4 * 32 + 8);
+  };
+  EXPECT_EQ(bytes(2), 4 * 2 * 16 * 32);
+  EXPECT_EQ(bytes(100), 4 * 8 * 16 * 32);
+}
+
 TEST(GradientNeeds, ReluOfAProductReadsItsResultAndNotItsBias) {
   const GradientNeeds needs = LinearCall(/*activation=*/1).Needs();
   EXPECT_EQ(needs.operands, std::vector<bool>({true, true, false}));
