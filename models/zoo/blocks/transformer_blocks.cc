@@ -50,8 +50,17 @@ TensorRef EmbeddedTokens(ModelBuilder& b, TensorRef table, TensorRef ids, const 
   return b.Call(OpKind::kEmbedding, {table, ids}, name);
 }
 
-TensorRef AddPositions(ModelBuilder& b, TensorRef x, const std::string& name) {
-  return b.Add(x, b.Weight(name + ".weight", {1, b.Size(x, 1), b.Size(x, 2)}), name);
+TensorRef AddPositions(ModelBuilder& b, TensorRef x, const std::string& name,
+                       const KeyValueCache* cache) {
+  const int64_t tokens = b.Size(x, 1), width = b.Size(x, 2);
+  const int64_t length = cache == nullptr ? tokens : cache->length;
+  TensorRef places = b.Weight(name + ".weight", {1, length, width});
+  if (cache != nullptr) {
+    places = b.Reshape(places, {length, width}, name + "/table");
+    places = AtRows(b, *cache, places, name + "/rows");
+    places = b.Reshape(places, {1, tokens, width}, name + "/of_tokens");
+  }
+  return b.Add(x, places, name);
 }
 
 Rotation RotationTables(ModelBuilder& b, int64_t length, int64_t head_size, double theta) {
@@ -77,12 +86,32 @@ Rotation RotationTables(ModelBuilder& b, int64_t length, int64_t head_size, doub
           .sin = b.Constant("rotation/sin", {length, half}, std::move(sin))};
 }
 
+Rotation RotationAtRows(ModelBuilder& b, const KeyValueCache& cache, int64_t head_size,
+                        double theta) {
+  const Rotation all = RotationTables(b, cache.length, head_size, theta);
+  return {.cos = AtRows(b, cache, all.cos, "rotation/cos_at_rows"),
+          .sin = AtRows(b, cache, all.sin, "rotation/sin_at_rows")};
+}
+
 AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads) {
   if (hidden % heads != 0) {
     b.Fail(absl::InvalidArgumentError(
         absl::StrCat("hidden=", hidden, " does not divide into heads=", heads)));
   }
   return {.heads = heads, .head_size = hidden / heads, .key_heads = heads};
+}
+
+ZooParameter CacheParameter() { return {.name = "cache", .value = 0, .smallest = 0}; }
+
+std::optional<KeyValueCache> CacheOf(ModelBuilder& b, const ZooArguments& arguments,
+                                     const AttentionSizes& sizes) {
+  const int64_t length = arguments.at("cache");
+  if (length == 0) return std::nullopt;
+  return MakeCache(b, {.batch = arguments.at("batch"),
+                       .tokens = arguments.at("seq"),
+                       .length = length,
+                       .key_heads = sizes.key_heads,
+                       .head_size = sizes.head_size});
 }
 
 TensorRef ProjectedHeads(ModelBuilder& b, TensorRef x, int64_t heads, int64_t head_size,
@@ -107,13 +136,22 @@ TensorRef Attention(ModelBuilder& b, TensorRef x, TensorRef memory, const Attent
                   absl::StrCat(name, "/", of, "/rotated"));
   };
   const TensorRef q = heads(x, sizes.heads, "query", true);
-  const TensorRef k = heads(memory, sizes.key_heads, "key", true);
-  const TensorRef v = heads(memory, sizes.key_heads, "value", false);
-  Operator attention(OpKind::kAttention, {{"causal", int64_t{sizes.causal}}});
+  TensorRef k = heads(memory, sizes.key_heads, "key", true);
+  TensorRef v = heads(memory, sizes.key_heads, "value", false);
+  bool causal = sizes.causal;
+  if (sizes.cache != nullptr) {
+    k = Cached(b, *sizes.cache, k, name + ".key");
+    v = Cached(b, *sizes.cache, v, name + ".value");
+    if (sizes.cache->decodes) {
+      mask = &sizes.cache->mask;
+      causal = false;
+    }
+  }
+  Operator attention(OpKind::kAttention, {{"causal", int64_t{causal}}});
   double scale =
       sizes.scale == 0 ? 1 / std::sqrt(static_cast<double>(sizes.head_size)) : sizes.scale;
   if (sizes.cap != 0) {
-    attention = {OpKind::kCappedAttention, {{"causal", int64_t{sizes.causal}}, {"cap", sizes.cap}}};
+    attention = {OpKind::kCappedAttention, {{"causal", int64_t{causal}}, {"cap", sizes.cap}}};
     scale /= sizes.cap;
   }
   std::vector<TensorRef> operands = {q, k, v};

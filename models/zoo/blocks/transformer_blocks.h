@@ -3,9 +3,12 @@
 #define ISOMER_MODELS_ZOO_BLOCKS_TRANSFORMER_BLOCKS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "models/zoo/blocks/key_value_cache.h"
 #include "models/zoo/blocks/model_builder.h"
+#include "models/zoo/zoo.h"
 
 namespace isomer {
 
@@ -20,7 +23,9 @@ TensorRef Projection(ModelBuilder& b, TensorRef x, int64_t outputs, bool biases,
 TensorRef TokenIds(ModelBuilder& b, const std::string& name, int64_t batch, int64_t length);
 TensorRef EmbeddedTokens(ModelBuilder& b, TensorRef table, TensorRef ids, const std::string& name);
 // x plus a weight for each place of the sequence.
-TensorRef AddPositions(ModelBuilder& b, TensorRef x, const std::string& name);
+// `cache`: x is of those places.
+TensorRef AddPositions(ModelBuilder& b, TensorRef x, const std::string& name,
+                       const KeyValueCache* cache = nullptr);
 
 // The angles by which queries and keys are rotated (Su et al., 2021): constants [length,
 // head_size / 2] of cos and sin of place * theta^(-2i / head_size), shared by all layers.
@@ -29,6 +34,9 @@ struct Rotation {
   TensorRef sin;
 };
 Rotation RotationTables(ModelBuilder& b, int64_t length, int64_t head_size, double theta);
+// Of a step's tokens with a cache.
+Rotation RotationAtRows(ModelBuilder& b, const KeyValueCache& cache, int64_t head_size,
+                        double theta);
 
 struct AttentionSizes {
   int64_t heads;
@@ -44,9 +52,16 @@ struct AttentionSizes {
   // with sinks, queries may see the last `window` keys alone (0: all). Excludes cap and mask.
   bool sinks = false;
   int64_t window = 0;
+  // Keys and values are kept for the next step (key_value_cache.h). Excludes sinks.
+  const KeyValueCache* cache = nullptr;
 };
 // The sizes with equal numbers of heads that divide `hidden`, which is checked.
 AttentionSizes HeadsOf(ModelBuilder& b, int64_t hidden, int64_t heads);
+
+// The parameter `cache` of a network, 0 without one; and what it says.
+ZooParameter CacheParameter();
+std::optional<KeyValueCache> CacheOf(ModelBuilder& b, const ZooArguments& arguments,
+                                     const AttentionSizes& sizes);
 
 // Queries from `x`, keys and values from `memory`, each a projection of its own so that heads can
 // be partitioned; then the projection to the hidden size of x. `mask` is added to the scores

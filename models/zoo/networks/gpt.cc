@@ -1,5 +1,7 @@
 #include "models/zoo/networks/gpt.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "models/zoo/blocks/transformer_blocks.h"
 #include "models/zoo/models.h"
@@ -7,9 +9,13 @@
 namespace isomer {
 
 std::vector<ZooParameter> GptParameters(int64_t layers, int64_t hidden, int64_t heads, bool tied) {
-  return {ZooCount("layers", layers),        {.name = "hidden", .value = hidden},
-          {.name = "heads", .value = heads}, {.name = "vocabulary", .value = 50257},
-          {.name = "seq", .value = 2048},    ZooSwitch("tied", tied),
+  return {ZooCount("layers", layers),
+          {.name = "hidden", .value = hidden},
+          {.name = "heads", .value = heads},
+          {.name = "vocabulary", .value = 50257},
+          {.name = "seq", .value = 2048},
+          ZooSwitch("tied", tied),
+          CacheParameter(),
           {.name = "batch", .value = 16}};
 }
 
@@ -21,10 +27,13 @@ absl::StatusOr<Model> BuildGpt(const ZooArguments& arguments) {
   sizes.causal = true;
   const TensorRef ids = TokenIds(b, "input_ids", arguments.at("batch"), arguments.at("seq"));
   const TensorRef table = b.Weight("tokens.weight", {arguments.at("vocabulary"), hidden});
-  TensorRef x = AddPositions(b, EmbeddedTokens(b, table, ids, "tokens"), "positions");
+  const std::optional<KeyValueCache> cache = CacheOf(b, arguments, sizes);
+  if (cache.has_value()) sizes.cache = &*cache;
+  TensorRef x = AddPositions(b, EmbeddedTokens(b, table, ids, "tokens"), "positions", sizes.cache);
   for (int64_t layer = 0; layer < arguments.at("layers"); ++layer) {
     x = PreNormLayer(b, x, sizes, 4 * hidden, kEpsilon, absl::StrCat("layer", layer));
   }
+  if (cache.has_value()) x = LastTokens(b, x);
   x = LayerNorm(b, x, "norm", kEpsilon);
   b.Output("logits", arguments.at("tied") == 1 ? TiedLogits(b, x, table)
                                                : UntiedLogits(b, x, arguments.at("vocabulary")));
@@ -42,7 +51,8 @@ ZooModel Gpt() {
           .published_for = "seq=1024",
           .notes =
               "all layers attend to all earlier tokens (every other layer of GPT-3 to some); "
-              "embedding and logits share their table; no dropout; the count is that of GPT-2"};
+              "embedding and logits share their table; no dropout; the count is that of GPT-2; "
+              "`cache=N` keeps keys and values of N tokens from step to step (docs/inference.md)"};
 }
 
 }  // namespace isomer

@@ -1,5 +1,7 @@
 #include "models/zoo/networks/llama.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "models/zoo/blocks/transformer_blocks.h"
 #include "models/zoo/models.h"
@@ -15,6 +17,7 @@ std::vector<ZooParameter> LlamaParameters(const LlamaSizes& sizes) {
           {.name = "vocabulary", .value = 128256},
           {.name = "seq", .value = 8192},
           ZooSwitch("norms", false),
+          CacheParameter(),
           {.name = "batch", .value = 16}};
 }
 
@@ -30,7 +33,10 @@ absl::StatusOr<Model> BuildLlama(const ZooArguments& arguments) {
   sizes.norms = arguments.at("norms") == 1;
   const TensorRef ids = TokenIds(b, "input_ids", arguments.at("batch"), seq);
   TensorRef x = EmbeddedTokens(b, b.Weight("tokens.weight", {vocabulary, hidden}), ids, "tokens");
-  const Rotation rotation = RotationTables(b, seq, sizes.head_size, kTheta);
+  const std::optional<KeyValueCache> cache = CacheOf(b, arguments, sizes);
+  if (cache.has_value()) sizes.cache = &*cache;
+  const Rotation rotation = cache.has_value() ? RotationAtRows(b, *cache, sizes.head_size, kTheta)
+                                              : RotationTables(b, seq, sizes.head_size, kTheta);
   for (int64_t layer = 0; layer < arguments.at("layers"); ++layer) {
     const std::string name = absl::StrCat("layer", layer);
     TensorRef y = RmsNorm(b, x, name + "/attention/norm");
@@ -40,6 +46,7 @@ absl::StatusOr<Model> BuildLlama(const ZooArguments& arguments) {
     y = GatedFeedForward(b, y, arguments.at("intermediate"), name + "/feed_forward");
     x = b.Add(x, y, name + "/feed_forward/residual");
   }
+  if (cache.has_value()) x = LastTokens(b, x);
   b.Output("logits", UntiedLogits(b, RmsNorm(b, x, "norm"), vocabulary));
   return b.Build();
 }
@@ -58,7 +65,8 @@ ZooModel Llama() {
       .published_parameters = 8030261248,
       .notes =
           "the rotation is that of 8192 tokens, without scaling for longer sequences; `norms=1` "
-          "has an RMSNorm of each query and key, as Qwen3"};
+          "has an RMSNorm of each query and key, as Qwen3; `cache=N` keeps keys and values of N "
+          "tokens from step to step (docs/inference.md)"};
 }
 
 }  // namespace isomer

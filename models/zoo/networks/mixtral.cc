@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "models/zoo/blocks/expert_blocks.h"
 #include "models/zoo/blocks/transformer_blocks.h"
@@ -25,7 +27,10 @@ absl::StatusOr<Model> BuildMixtral(const ZooArguments& arguments) {
                            .gated = true});
   const TensorRef ids = TokenIds(b, "input_ids", batch, seq);
   TensorRef x = EmbeddedTokens(b, b.Weight("tokens.weight", {vocabulary, hidden}), ids, "tokens");
-  const Rotation rotation = RotationTables(b, seq, sizes.head_size, kTheta);
+  const std::optional<KeyValueCache> cache = CacheOf(b, arguments, sizes);
+  if (cache.has_value()) sizes.cache = &*cache;
+  const Rotation rotation = cache.has_value() ? RotationAtRows(b, *cache, sizes.head_size, kTheta)
+                                              : RotationTables(b, seq, sizes.head_size, kTheta);
   for (int64_t layer = 0; layer < arguments.at("layers"); ++layer) {
     const std::string name = absl::StrCat("layer", layer);
     TensorRef y = RmsNorm(b, x, name + "/attention/norm");
@@ -35,6 +40,7 @@ absl::StatusOr<Model> BuildMixtral(const ZooArguments& arguments) {
     y = dropless ? experts.DroplessLayer(y, name + "/moe") : experts.Layer(y, name + "/moe");
     x = b.Add(x, y, name + "/moe/residual");
   }
+  if (cache.has_value()) x = LastTokens(b, x);
   const TensorRef logits = UntiedLogits(b, RmsNorm(b, x, "norm"), vocabulary);
   b.Output("logits", logits);
   if (dropless && arguments.at("aux") == 1) {
@@ -62,6 +68,7 @@ ZooModel Mixtral() {
                      {.name = "seq", .value = 4096},
                      ZooSwitch("dropless", false),
                      ZooSwitch("aux", false),
+                     CacheParameter(),
                      {.name = "batch", .value = 16}},
       .build = BuildMixtral,
       .small =
@@ -72,7 +79,9 @@ ZooModel Mixtral() {
       .notes =
           "GShard's gating without its random choice: an expert takes 1.25 times its even share "
           "of a sequence, and drops what exceeds it; Mixtral drops nothing, which is `dropless=1`, "
-          "a product of each row with the matrix of its expert; `aux=1` adds the auxiliary loss"};
+          "a product of each row with the matrix of its expert; `aux=1` adds the auxiliary loss; "
+          "`cache=N` keeps "
+          "keys and values of N tokens from step to step (docs/inference.md)"};
 }
 
 }  // namespace isomer
