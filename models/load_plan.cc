@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/carry_states.h"
 #include "models/loss.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/file.h"
@@ -29,6 +30,15 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions&
   ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(options.precision));
   ISOMER_ASSIGN_OR_RETURN(plan.update.optimizer, ParseOptimizer(options.optimizer));
   if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
+  if (plan.mode == "inference") {
+    std::vector<std::string> notes;
+    ISOMER_RETURN_IF_ERROR(CarryStates(options.carry, &plan.model, &notes));
+    if (options.load.notes != nullptr) {
+      options.load.notes->insert(options.load.notes->end(), notes.begin(), notes.end());
+    }
+  } else if (!options.carry.empty()) {
+    return absl::InvalidArgumentError("--carry is for --mode=inference");
+  }
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);
   return plan;

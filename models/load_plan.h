@@ -2,6 +2,7 @@
 #define ISOMER_MODELS_LOAD_PLAN_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/load.h"
@@ -12,9 +13,10 @@ namespace isomer {
 // What a MODEL is made to do; a plan file says so itself.
 struct PlanOptions {
   LoadOptions load;
-  std::string mode = "training";      // or "inference"; --mode
-  std::string precision = "float32";  // --precision
-  std::string optimizer = "sgd";      // --optimizer
+  std::string mode = "training";        // or "inference"; --mode
+  std::string precision = "float32";    // --precision
+  std::string optimizer = "sgd";        // --optimizer
+  std::vector<std::string> carry = {};  // --carry (CarryStates), in inference
 };
 
 // Whether `spec` is a plan file, which has a mode and the like of its own. Errors: it cannot be

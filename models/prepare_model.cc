@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "models/carry_states.h"
 #include "models/full_precision.h"
 #include "models/loss.h"
 #include "models/unfused_attention.h"
@@ -44,6 +45,10 @@ absl::Status PrepareModel(const std::string& spec, const PrepareOptions& options
   if (!options.training && options.loss != "auto") {
     return absl::InvalidArgumentError("--loss is for --mode=training");
   }
+  if (options.training && !options.carry.empty()) {
+    return absl::InvalidArgumentError("--carry is for --mode=inference");
+  }
+  if (!options.training) ISOMER_RETURN_IF_ERROR(CarryStates(options.carry, model, notes));
   const auto [loss, of] =
       std::pair<std::string, std::string>(absl::StrSplit(options.loss, absl::MaxSplits(':', 1)));
   const bool is_guess = loss == "auto" && model->loss.empty() && !absl::StartsWith(spec, "zoo:");

@@ -11,8 +11,9 @@ namespace isomer {
 
 struct PrepareOptions {
   bool training = true;
-  std::string loss = "auto";  // as --loss: KIND, or KIND:OUTPUT (AttachLoss)
-  bool loss_alone = false;    // no other output, in training
+  std::string loss = "auto";            // as --loss: KIND, or KIND:OUTPUT (AttachLoss)
+  bool loss_alone = false;              // no other output, in training
+  std::vector<std::string> carry = {};  // as --carry (CarryStates), in inference
   bool unfused_attention = false;
 };
 

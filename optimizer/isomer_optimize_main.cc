@@ -18,6 +18,7 @@
 #include "optimizer/comparison/why.h"
 #include "optimizer/export_main.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/objective_main.h"
 #include "optimizer/page/report_page.h"
 #include "optimizer/proposal/proposers.h"
 #include "optimizer/proposal/search_policy.h"
@@ -32,6 +33,7 @@
 #include "optimizer/request/optimize_request.h"
 #include "optimizer/search/enough_devices.h"
 #include "optimizer/search/optimizer.h"
+#include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -124,15 +126,24 @@ absl::StatusOr<int> ListUnsupported(const std::string& spec) {
 }
 
 // `request`: what of the model is to be planned.
-absl::StatusOr<Model> ModelOfFlags(const std::string& spec, const OptimizeRequest& request) {
+absl::StatusOr<Model> ModelOfFlags(const std::string& spec, const OptimizeRequest& request,
+                                   int64_t batch = 0) {
   std::vector<std::string> notes;
   Progress progress("read the model", 0);
-  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(spec, LoadOptionsOfFlags(&notes)));
+  LoadOptions options = LoadOptionsOfFlags(&notes);
+  if (batch > 0) options.batch_size = batch;
+  ISOMER_ASSIGN_OR_RETURN(Model model, LoadAnyModel(spec, options));
+  if (batch > 0 && BatchSize(model.graph) != batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec, ": its batch is ", BatchSize(model.graph),
+                     ", and --objective=throughput wants to choose it"));
+  }
   PrintNotes(std::exchange(notes, {}));
   ISOMER_RETURN_IF_ERROR(PrepareModel(spec,
                                       {.training = request.mode == "training",
                                        .loss = request.loss,
                                        .loss_alone = request.loss_alone,
+                                       .carry = request.carry,
                                        .unfused_attention = request.attention == "unfused"},
                                       &model, &notes));
   PrintNotes(notes);
@@ -361,7 +372,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   options.keep_baselines = !absl::GetFlag(FLAGS_report).empty() || absl::GetFlag(FLAGS_explain);
   ISOMER_ASSIGN_OR_RETURN(Machine machine,
                           MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
-  ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], request));
+  ISOMER_RETURN_IF_ERROR(CheckObjective(options.training));
+  const int64_t first_batch = SeeksThroughput() ? 1 : 0;
+  ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], request, first_batch));
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
     std::fprintf(stderr, "%s: %s\n", arguments[0].c_str(), text->c_str());
     return kExitNo;
@@ -382,8 +395,15 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
       return EqualSides(source, target, &lemmas, numbers).ok();
     };
   }
+  std::vector<BatchTrial> trials;
+  const auto of_batch = [&](int64_t batch) -> absl::StatusOr<OptimizeResult> {
+    if (batch == 1) return OptimizeAndTell(model, index, cost, options);
+    ISOMER_ASSIGN_OR_RETURN(const Model larger, ModelOfFlags(arguments[0], request, batch));
+    return OptimizeAndTell(larger, index, cost, options);
+  };
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result,
-                          OptimizeAndTell(model, index, cost, options));
+                          SeeksThroughput() ? PlanForThroughput(of_batch, &trials)
+                                            : OptimizeAndTell(model, index, cost, options));
   if (const std::string& note = result.searches.cache_note; !note.empty()) {
     PrintNote(note);
   }
@@ -395,6 +415,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   BaselineSummaries baselines(result, cost);
   ISOMER_RETURN_IF_ERROR(Explained(result, cost, &baselines, &report));
   std::fputs(report.text.c_str(), stdout);
+  if (!trials.empty()) {
+    std::fputs(TrialsText(trials).c_str(), stdout);
+    report.json["batches"] = TrialsJson(trials);
+  }
   if (absl::GetFlag(FLAGS_list_proposers)) {
     std::printf("\n%s", LedgerText(result.proposers, options.without).c_str());
   }
@@ -422,6 +446,7 @@ CompletionWords Words() {
                        {"loss", {"auto", "cross_entropy", "mse", "none"}},
                        {"machine", machines},
                        {"mode", {"training", "inference"}},
+                       {"objective", {"latency", "throughput"}},
                        {"optimizer", OptimizerNames()},
                        {"plan", plans},
                        {"precision", {"float32", "bfloat16", "float16"}},

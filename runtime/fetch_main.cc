@@ -284,10 +284,10 @@ class Fetcher {
 bool Fetches() { return WasGiven("feed") || WasGiven("fetch"); }
 
 absl::Status CheckFlagsOfFetch() {
-  return RefuseFlagsBut(
-      {"feed", "fetch", "backend", "communicator", "execution", "execution_seed", "pin", "mode",
-       "precision", "batch_size", "dim", "seed", "weights", "rename_weights", "partial_weights"},
-      "does not go with --fetch");
+  return RefuseFlagsBut({"feed", "fetch", "backend", "communicator", "execution", "execution_seed",
+                         "pin", "mode", "precision", "batch_size", "dim", "carry", "seed",
+                         "weights", "rename_weights", "partial_weights"},
+                        "does not go with --fetch");
 }
 
 absl::Status RunFetch(Plan plan, bool is_plan, const Execution& execution, Backend* backend,

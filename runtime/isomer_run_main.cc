@@ -53,6 +53,7 @@
 #include "runtime/execution/learning_rate.h"
 #include "runtime/execution/make_backend.h"
 #include "runtime/fetch_main.h"
+#include "runtime/generate_main.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch_main.h"
 #include "runtime/logging/process_memory.h"
@@ -63,6 +64,7 @@
 #include "runtime/weights_main.h"
 
 ABSL_DECLARE_FLAG(std::string, log_csv);
+ABSL_DECLARE_FLAG(std::string, prefill);
 
 ABSL_FLAG(std::string, backend, "cpu", "cpu, or cuda: GPUs (docs/gpu.md)");
 ABSL_FLAG(std::string, communicator, "threads",
@@ -90,6 +92,10 @@ ABSL_FLAG(std::string, optimizer, "sgd",
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
+ABSL_FLAG(
+    std::vector<std::string>, carry, {},
+    "of a MODEL in inference: OUTPUT:INPUT of what a step leaves to the next, or none; without, "
+    "outputs present.* and inputs past.* are paired (docs/inference.md)");
 ABSL_FLAG(bool, list_unsupported, false,
           "list what of an .onnx file is not supported, and run nothing; exit 1 if there is any");
 ABSL_FLAG(bool, list_kernels, false,
@@ -157,6 +163,7 @@ PlanOptions OptionsOfModel() {
   options.mode = absl::GetFlag(FLAGS_mode);
   options.precision = absl::GetFlag(FLAGS_precision);
   options.optimizer = absl::GetFlag(FLAGS_optimizer);
+  options.carry = absl::GetFlag(FLAGS_carry);
   return options;
 }
 
@@ -164,8 +171,9 @@ PlanOptions OptionsOfModel() {
 absl::Status RefuseFlagsThatDoNotApply(const std::string& spec) {
   ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
   if (is_plan) {
-    ISOMER_RETURN_IF_ERROR(RefuseFlags({"mode", "precision", "optimizer", "batch_size", "dim"},
-                                       "is of a model; " + spec + " is a plan, which has its own"));
+    ISOMER_RETURN_IF_ERROR(
+        RefuseFlags({"mode", "precision", "optimizer", "batch_size", "dim", "carry"},
+                    "is of a model; " + spec + " is a plan, which has its own"));
   }
   if (absl::GetFlag(FLAGS_data).empty()) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"data_scale", "data_dtype", "label_column", "eval_data",
@@ -395,6 +403,36 @@ absl::StatusOr<int> FetchFrom(const std::string& spec, Backend* backend,
   return kExitDone;
 }
 
+// A plan, or a model as one for inference, of --generate.
+absl::StatusOr<Plan> DecoderOf(const std::string& spec, ProcessCommunicator* processes) {
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
+  if (is_plan) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"mode", "precision", "batch_size", "dim", "carry"},
+                                       "is of a model; " + spec + " is a plan, which has its own"));
+  }
+  PlanOptions options = OptionsOfModel();
+  options.mode = "inference";
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, options));
+  std::vector<NamedFile> read;
+  const bool speaks = processes == nullptr || processes->rank() == 0;
+  ISOMER_RETURN_IF_ERROR(LoadWeights(processes, speaks, &plan.model, &read));
+  return plan;
+}
+
+absl::StatusOr<int> Generate(const std::string& spec, Backend* backend,
+                             ProcessCommunicator* processes) {
+  ISOMER_RETURN_IF_ERROR(CheckFlagsOfGenerate());
+  ISOMER_ASSIGN_OR_RETURN(Plan plan, DecoderOf(spec, processes));
+  std::optional<Plan> prefill;
+  if (const std::string path = absl::GetFlag(FLAGS_prefill); !path.empty()) {
+    ISOMER_ASSIGN_OR_RETURN(prefill, DecoderOf(path, processes));
+  }
+  ISOMER_ASSIGN_OR_RETURN(const Execution execution, ExecutionFromFlags(processes));
+  ISOMER_RETURN_IF_ERROR(
+      RunGenerate(std::move(plan), std::move(prefill), execution, backend, processes));
+  return kExitDone;
+}
+
 absl::StatusOr<std::chrono::milliseconds> StallTimeoutFromFlags() {
   const double seconds = absl::GetFlag(FLAGS_stall_timeout);
   constexpr double kLeast = 0.1, kMost = 1e6;
@@ -446,6 +484,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                           MakeBackend(absl::GetFlag(FLAGS_backend)));
   if (Fetches()) return FetchFrom(spec, backend.get(), processes);
+  if (Generates()) return Generate(spec, backend.get(), processes);
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"prompt", "prefill"}, "needs --generate"));
   ISOMER_RETURN_IF_ERROR(RefuseFlagsThatDoNotApply(spec));
   ISOMER_ASSIGN_OR_RETURN(Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
   if (plan.mode == "inference") {

@@ -313,6 +313,11 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
     std::printf("  but for %d outputs: it gives back the loss alone\n",
                 findings.of_model.outputs_left_out);
   }
+  if (const auto& carried = findings.of_model.carried; !carried.empty()) {
+    std::printf("  with %d outputs that are inputs of the next step: %s%s\n",
+                static_cast<int>(carried.size()), carried[0].c_str(),
+                carried.size() > 1 ? ", .." : "");
+  }
   if (!findings.of_model.loss.empty())
     std::printf("  its loss is %s\n", findings.of_model.loss.c_str());
   const std::string deviations = JoinedDeviations(plan);

@@ -1,8 +1,10 @@
 #include "verifier/own_model_main.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/carry_states.h"
 #include "models/loss.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/plans/model_match.h"
@@ -10,11 +12,24 @@
 namespace isomer {
 namespace {
 
+// Ok if the model inside of the plan is `own`, with the states that the plan says it has: --carry
+// of isomer-optimize.
+absl::Status ExpectModelWithStates(Model own, const Plan& plan, OwnModelFindings* findings) {
+  const auto &here = own.graph.outputs(), &there = plan.model.graph.outputs();
+  std::vector<std::string> carry, notes;
+  for (size_t o = 0; here.size() == there.size() && o < here.size(); ++o) {
+    if (here[o].name == there[o].name) continue;
+    carry.push_back(absl::StrCat(here[o].name, ":", there[o].name));
+  }
+  if (!carry.empty() && CarryStates(carry, &own, &notes).ok()) findings->carried = carry;
+  return ExpectSameModel(own, plan.model);
+}
+
 // Ok if the model inside of the plan is `own`, in training with a loss of that kind of the output
 // `of`.
 absl::Status ExpectTrainedModel(Model own, const std::string& kind, const std::string& of,
                                 const Plan& plan, OwnModelFindings* findings) {
-  if (plan.mode != "training") return ExpectSameModel(own, plan.model);
+  if (plan.mode != "training") return ExpectModelWithStates(std::move(own), plan, findings);
   ISOMER_RETURN_IF_ERROR(AttachLoss(&own, kind, of));
   findings->loss = LossText(own);
   findings->outputs_left_out = 0;

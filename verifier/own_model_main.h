@@ -4,6 +4,7 @@
 #define ISOMER_VERIFIER_OWN_MODEL_MAIN_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "pcg/ir/plan.h"
@@ -13,11 +14,13 @@ namespace isomer {
 struct OwnModelFindings {
   int outputs_left_out = 0;  // the plan gives back the loss alone
   std::string loss;          // that the plan has of the model, in training
+  // "OUTPUT:INPUT" of what the plan carries from step to step, and the model does not say.
+  std::vector<std::string> carried;
 };
 
 // Ok if the model inside of the plan is `own`, as LoadAnyModel reads it, in training with the
-// plan's loss of whichever output. FailedPrecondition names `spec`, where it is from, and the first
-// difference.
+// plan's loss of whichever output, in inference with its states. FailedPrecondition names `spec`,
+// where it is from, and the first difference.
 absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Plan& plan,
                             OwnModelFindings* findings);
 

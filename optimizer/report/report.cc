@@ -11,6 +11,7 @@
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/folded_name.h"
 #include "optimizer/report/headline.h"
+#include "optimizer/report/inference_facts.h"
 #include "optimizer/report/node_times.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/report_json.h"
@@ -220,6 +221,9 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
                       " micro-batches that stand for ", simulation.micro_batches);
     }
     text += ".\n";
+  }
+  if (const auto facts = InferenceFactsOf(plan, lowered, cost.machine()); facts.has_value()) {
+    absl::StrAppend(&text, "\n", InferenceText(*facts));
   }
   absl::StrAppend(
       &text, "\n",

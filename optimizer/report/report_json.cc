@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "optimizer/report/inference_facts.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/throughput.h"
 
@@ -113,6 +114,10 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   json["predicted_step_us"] = plan.predicted_step_us;
   json["predicted_peak_bytes"] = plan.predicted_peak_bytes;
   ThroughputJson(result, explanation, cost.machine(), &json);
+  if (const auto facts = InferenceFactsOf(plan, result.lowered, cost.machine());
+      facts.has_value()) {
+    json["inference"] = InferenceJson(*facts);
+  }
   for (int c = 0; c < kNumMemoryCategories; ++c) {
     json["memory"][MemoryCategoryName(static_cast<MemoryCategory>(c))] =
         result.simulation.memory.categories[c];

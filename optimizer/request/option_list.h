@@ -23,6 +23,10 @@
   X(std::string, loss, "auto",                                                                     \
     "in training: cross_entropy (of logits and labels), mse, none (the output is a "               \
     "loss), or auto, which prints what it takes; of the first output, or KIND:OUTPUT")             \
+  X(std::vector<std::string>, carry, {},                                                           \
+    "in inference, OUTPUT:INPUT of a model whose step leaves something to the next, such as keys "  \
+    "and values: what OUTPUT is after a step, INPUT is in the next, and stays on the devices. "    \
+    "Without, outputs present.* and inputs past.* of one type are paired; none: none are")         \
   X(std::string, precision, "float32",                                                             \
     "what the plan computes in: float32, bfloat16 or float16; what is trained, the "               \
     "masters of weights, stays float32")                                                           \

@@ -164,6 +164,7 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
                             {.training = options.training,
                              .loss = request.loss,
                              .loss_alone = request.loss_alone,
+                             .carry = request.carry,
                              .unfused_attention = request.attention == "unfused"},
                             &model, &plan->notes));
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
