@@ -15,8 +15,7 @@
 //   - What is made from integers and constants alone (positions, masks) is float32 until something
 //     else uses it: the low types do not count far.
 //   - Everything else runs in the low type; casts lie where the two meet.
-//   - Outputs have the types that they had. States (states.h) are low: they are nobody's but the next
-//     step's.
+//   - Outputs have the types that they had. States (states.h) stay on the devices, and are low.
 // Micikevicius et al., "Mixed Precision Training" (2018).
 #ifndef ISOMER_PCG_IR_PRECISION_H_
 #define ISOMER_PCG_IR_PRECISION_H_
