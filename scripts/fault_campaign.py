@@ -5,6 +5,7 @@ last checkpoint.
     scripts/fault_campaign.py                      # all of it, some minutes
     scripts/fault_campaign.py --short              # a part, drawn by --seed, in less than 30 s
     scripts/fault_campaign.py --only=kills,flips   # some of it
+    scripts/fault_campaign.py --only=kills --communicator=mpi
 
 What is asked of every run, whatever was done to it:
   - each process that is left ends within --deadline seconds, with code 0, 1 or 3, or 2 where it had
@@ -48,6 +49,8 @@ class Campaign:
         self.part = ""
         self.whole_run_s = 0  # that a run takes now
         self.late = 0  # kills of who had ended
+        self.hits = collections.Counter()  # kills of who lived, by rank
+        self.phases = collections.Counter()  # and by what it was doing, as the others say
         self.runs = 0
         self.plan = os.path.join(scratch, "three.plan")
         self.data = os.path.join(ROOT, "models/data/digits.csv")
@@ -180,21 +183,31 @@ class Campaign:
     # What is done to them
 
     def start_parent(self, folder, *more):
-        """isomer-run as the parent of its ranks."""
+        """isomer-run as the parent of its ranks, or mpirun."""
         self.runs += 1
         errors = open(os.path.join(self.scratch, "parent.err"), "w+")
-        process = subprocess.Popen(self.command(folder, "--communicator=processes", *more),
-                                   stdout=subprocess.DEVNULL, stderr=errors)
+        if self.has_mpirun():
+            command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-np", str(RANKS),
+                       *self.command(folder, "--communicator=mpi", *more)]
+        else:
+            command = self.command(folder, "--communicator=processes", *more)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         process.said = errors
         return process
 
+    def has_mpirun(self):
+        return self.options.communicator == "mpi"
+
     def children(self, parent):
         """Process ids of those who live, by rank."""
+        says_rank = "OMPI_COMM_WORLD_RANK=" if self.has_mpirun() else "RANK="
         found = {}
         try:
-            for word in open(f"/proc/{parent.pid}/task/{parent.pid}/children").read().split():
-                place = open(f"/proc/{word}/environ").read().split("\0")
-                found.update({int(v[5:]): int(word) for v in place if v.startswith("RANK=")})
+            for thread in os.listdir(f"/proc/{parent.pid}/task"):
+                for word in open(f"/proc/{parent.pid}/task/{thread}/children").read().split():
+                    place = open(f"/proc/{word}/environ").read().split("\0")
+                    found.update({int(v[len(says_rank):]): int(word) for v in place
+                                  if v.startswith(says_rank)})
         except OSError:
             pass  # It has ended meanwhile.
         return found
@@ -215,35 +228,53 @@ class Campaign:
 
     def kills(self, count):
         """kill -9 of one process, at any moment from its start to behind its end: of each rank
-        `count` times, and of their parent."""
+        while it lives `count` times, and of their parent."""
         begin = time.monotonic()
         parent = self.start_parent(self.folder("kill"))
         self.wait([parent])
         whole = time.monotonic() - begin
         victims = list(range(RANKS)) * count + ["parent"] * max(count // 4, 1)
         self.random.shuffle(victims)
-        for rank in victims:
-            moment = self.random.uniform(0, 1.05 * whole)
-            what = f"{rank} killed after {moment:.3f} s"
-            folder = self.folder("kill")
-            parent = self.start_parent(folder)
-            time.sleep(moment)
-            pids = self.children(parent)
-            while rank != "parent" and rank not in pids and parent.poll() is None:
-                time.sleep(0.001)  # Until it is there.
-                pids = self.children(parent)
-            if rank == "parent" or rank in pids:
-                kill(parent.pid if rank == "parent" else pids[rank])
-            else:
+        for number, rank in enumerate(victims, 1):
+            while not self.kill_once(rank, self.random.uniform(0, 1.05 * whole)):
                 self.late += 1
-            self.wait_for_all(parent, list(pids.values()), what)
-            self.check(parent.returncode in ((0, -9, 3) if rank == "parent" else (0, 2, 3)),
-                       f"{what}: exit code {parent.returncode}: {self.words([parent])}")
-            if parent.returncode > 0 and rank != "parent":
+            if number % 20 == 0:
+                print(f"kills: {number} of {len(victims)}, {len(self.failures)} failed, "
+                      f"{time.monotonic() - begin:.0f} s", flush=True)
+
+    def kill_once(self, rank, moment):
+        """Whether the victim lived."""
+        what = f"{rank} killed after {moment:.3f} s"
+        folder = self.folder("kill")
+        parent = self.start_parent(folder)
+        time.sleep(moment)
+        pids = self.children(parent)
+        while rank != "parent" and rank not in pids and parent.poll() is None:
+            time.sleep(0.001)  # Until it is there.
+            pids = self.children(parent)
+        victim = parent.pid if rank == "parent" else pids.get(rank)
+        lived = victim is not None and is_there(victim)
+        if lived:
+            kill(victim)
+        self.wait_for_all(parent, list(pids.values()), what)
+        said = " ".join(self.words([parent]))
+        if rank == "parent":
+            self.check(parent.returncode in (0, -9, 3), f"{what}: exit code {parent.returncode}")
+        elif self.has_mpirun():  # Which has a code, and words, of its own.
+            self.check(lived == (parent.returncode != 0) or parent.returncode == 0,
+                       f"{what}: exit code {parent.returncode}: {said}")
+        else:
+            self.check(parent.returncode in (0, 2, 3),
+                       f"{what}: exit code {parent.returncode}: {said}")
+            if parent.returncode > 0:
                 lines = self.words([parent])
                 self.check(len(lines) == 1 and f"rank {rank} " in lines[0],
                            f"{what}: these lines were said: {lines}")
-            self.check_resumes(folder, what)
+        if lived:
+            self.hits[str(rank)] += 1
+            self.phases[phase_of(said, parent.returncode == 0, newest(folder))] += 1
+        self.check_resumes(folder, what)
+        return lived
 
     def restarts(self, count):
         """Ranks that are killed again and again, under --restarts: the run comes to its end."""
@@ -525,8 +556,21 @@ class Campaign:
                 "seed": self.options.seed, "ranks": RANKS, "steps": STEPS,
                 "communicator": self.options.communicator,
                 "stall_timeout_s": self.options.stall_timeout,
-                "seconds": round(seconds), "kills_of_who_had_ended": self.late, "runs": self.runs, "parts": self.counts,
+                "seconds": round(seconds), "kills_by_rank": dict(sorted(self.hits.items())),
+                "kills_by_phase": dict(sorted(self.phases.items())),
+                "kills_of_who_had_ended": self.late, "runs": self.runs, "parts": self.counts,
                 "failures": self.failures}
+
+
+def phase_of(said, is_done, checkpoint):
+    """What a victim was doing, by the words of who noticed, or by what is on the disk."""
+    if found := re.search(r"it was in step \d+(?:, in (\w+))?", said):
+        return "in a step, " + (found.group(1) or "computing")
+    if found := re.search(r"it was in (\w+)", said):
+        return "between steps, " + found.group(1)
+    if is_done:
+        return "behind the last step"
+    return "not said, behind a checkpoint" if checkpoint else "not said, before a checkpoint"
 
 
 def kill(pid, how=signal.SIGKILL):
@@ -610,7 +654,7 @@ def main():
     parser.add_argument("--bin", default=os.path.join(build, "bin"), help="where the programs are")
     parser.add_argument("--disk", default=os.path.join(build, "tests/libisomer_failing_disk.so"),
                         help="the library of tests/faults/failing_disk.cc")
-    parser.add_argument("--communicator", default="tcp", choices=["tcp", "threads"])
+    parser.add_argument("--communicator", default="tcp", choices=["tcp", "threads", "mpi"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--count", type=int, help="of each part, in place of its own")
@@ -623,6 +667,8 @@ def main():
     unknown = [part for part in only if part not in PARTS]
     if unknown:
         parser.error(f"--only={unknown[0]}: there are {', '.join(PARTS)}")
+    if options.communicator == "mpi" and only != ["kills"]:
+        parser.error("--communicator=mpi is for --only=kills: mpirun ends what it started itself")
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="isomer_faults_") as scratch:
         campaign = Campaign(options, scratch)
