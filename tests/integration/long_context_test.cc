@@ -6,12 +6,14 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/support/data_path.h"
 #include "tests/models/text_model.h"
 #include "verifier/certificate/equal_sides.h"
+#include "verifier/mutation/plan_changes.h"
 #include "verifier/plans/plan_checker.h"
 
 namespace isomer {
@@ -145,6 +147,23 @@ output "loss" = %13
     if (node.op.kind() != OpKind::kCrossEntropy) continue;
     EXPECT_EQ(plan.graph.type(node.inputs[0]).ToString(), "f32[4:2,8:4,16]");
   }
+}
+
+TEST_F(LongContext, OuterStridesThatAreChangedAreRefused) {
+  const auto made = Grid({.degrees = {.tensor = 2, .context = 2}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  int64_t refused = 0;
+  for (const PlanChange& change : ChangesOf({made->plan, rules_})) {
+    if (!absl::StrContains(change.what, "outer") && !absl::StrContains(change.what, "periods")) {
+      continue;
+    }
+    Plan plan = made->plan;
+    change.change(&plan);
+    plan.seal = SealOf(plan);
+    EXPECT_FALSE(CheckPlan(plan, rules_).ok()) << change.what;
+    ++refused;
+  }
+  EXPECT_GE(refused, 4 * 2) << "tables of the rotation";
 }
 
 TEST_F(LongContext, TakesTheFasterOfBoth) {
