@@ -7,6 +7,9 @@
 // order, the last device computes nearly twice the mean. Where each device has one part of the
 // early queries and one of the late ones, counted from the other end, all compute the same.
 // Besides, the early queries need no late keys; and behind a window the late ones no early keys.
+//
+// No rule splits a slice or a concat in the dim that it cuts. Split by heads instead, they cost two
+// all-to-alls, of the queries and of the result.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_CAUSAL_PIECES_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_CAUSAL_PIECES_H_
 
