@@ -1,6 +1,6 @@
 #include "optimizer/proposal/grid_graph.h"
 
-#include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/operator_facts.h"
@@ -77,7 +77,7 @@ class ContextRewriter {
     const Node& node = rewriter_.graph().node(attention);
     const int64_t heads = graph_.type(node.inputs[0]).dims[1].size;
     const int64_t key_heads = graph_.type(node.inputs[1]).dims[1].size;
-    if (heads % head_degree_ != 0 || key_heads % head_degree_ == 0) return;
+    if (key_heads % std::gcd(heads, head_degree_) == 0) return;
     Try(UnshareKeys(rewriter_.graph(), attention, heads / key_heads, rewriter_.next_id()));
   }
 

@@ -32,9 +32,9 @@ struct RewrittenGraph {
   std::vector<DerivationStep> steps;
 };
 
-// For grids whose degrees have a context. `head_degree` above 1: keys and values are repeated
-// wherever it divides the query heads of an attention, not its key heads. What `equal` does not
-// show stays as it is. nullopt: all does.
+// For grids whose degrees have a context. Of an attention whose query heads `head_degree` splits
+// into more parts than its key heads, these and its values are repeated. What `equal` does not show
+// stays as it is. nullopt: all does.
 std::optional<RewrittenGraph> RewriteForContext(const Model& model, int64_t head_degree,
                                                 const AreEqual& equal);
 

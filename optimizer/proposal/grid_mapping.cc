@@ -80,8 +80,10 @@ class GridMapper {
       left /= degree;
     };
     const int sequence = call.DimOf(DimRole::kSequence);
-    if (const int heads = HeadsForSequence(call, sequence); heads >= 0) {
-      add(heads, degrees_.tensor * degrees_.context);
+    if (const int64_t part = PartByHeads(call, sequence); part > 0) {
+      const int heads = call.declaration().LeadOfOutputDim(0, 1);
+      add(heads, part);
+      add(sequence, degrees_.tensor * degrees_.context / part);
       add(batch, call.DegreeFor(batch, left));
       splits_heads_ = true;
       return {{inner.rbegin(), inner.rend()}, 0, degrees_.tensor > 1 ? heads : -1, experts};
@@ -116,14 +118,17 @@ class GridMapper {
     return {{inner.rbegin(), inner.rend()}, 0, is_model ? model : -1, experts};
   }
 
-  // The heads of an attention that are split in place of its sequence, or -1.
-  int HeadsForSequence(const CallToMap& call, int sequence) {
-    if (!degrees_.context_by_heads || degrees_.context == 1 || sequence < 0) return -1;
-    if (!IsAttention(call.space.op.kind())) return -1;
+  // By how much the heads of an attention are split over tensor x context devices, where that is
+  // more than over those of tensor parallelism; what is left of the degree splits the sequence. 0:
+  // nothing is gained.
+  int64_t PartByHeads(const CallToMap& call, int sequence) const {
+    if (!degrees_.context_by_heads || degrees_.context == 1 || sequence < 0) return 0;
+    if (!IsAttention(call.space.op.kind())) return 0;
     const int heads = call.declaration().LeadOfOutputDim(0, 1);
-    if (heads < 0 || call.space.expansions.SplitOf(heads) == nullptr) return -1;
+    if (heads < 0 || call.space.expansions.SplitOf(heads) == nullptr) return 0;
     const int64_t degree = degrees_.tensor * degrees_.context;
-    return call.DegreeFor(heads, degree) == degree ? heads : -1;
+    const int64_t part = call.DegreeFor(heads, degree), rest = degree / part;
+    return part > degrees_.tensor && call.DegreeFor(sequence, rest) == rest ? part : 0;
   }
 
   // Fewer heads than devices, as those of keys may be: by how much they are split, where the
@@ -203,9 +208,10 @@ class GridMapper {
                                               ": no call of the model is split in a sequence"));
     }
     if (degrees_.context_by_heads && !splits_heads_) {
-      return absl::NotFoundError(absl::StrCat(
-          "--context=", degrees_.context, " by heads: no attention of the model has heads that ",
-          degrees_.tensor * degrees_.context, " divides"));
+      return absl::NotFoundError(
+          absl::StrCat("--context=", degrees_.context,
+                       " by heads: no attention of the model has heads for more ", "than ",
+                       degrees_.tensor, degrees_.tensor == 1 ? " device" : " devices"));
     }
     if (degrees_.expert > 1 && !splits_experts_) {
       return absl::NotFoundError(absl::StrCat("--expert=", degrees_.expert,

@@ -6,8 +6,8 @@
 //   expert   products of experts in their experts; of all other calls a part of the batch
 //   context  the sequence, of all calls; attention gathers keys and values (Llama 3, Grattafiori et
 //            al. 2024), where of a causal one the last device works longest, or exchanges its
-//            sequence for heads, which are split over tensor x context devices (DeepSpeed-Ulysses,
-//            Jacobs et al. 2023)
+//            sequence for heads, which are split over as many of tensor x context devices as divide
+//            them (DeepSpeed-Ulysses, Jacobs et al. 2023), and the sequence over the rest
 //   tensor   products with weights alternate between column and row parallel, attention by heads,
 //            look-ups by rows of the table; what lies between a row-parallel product and the next
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
@@ -42,8 +42,9 @@ struct GridDegrees {
 // degrees leave. A call whose dim a degree does not divide is split by less of it, or in another;
 // `misfit` (may be null) is set to a line that names the first, or to "". Errors: NotFound if the
 // model has no column-parallel product that a row-parallel one follows (tensor), no sequence
-// (context), no attention of as many heads (context_by_heads), no products of experts (expert).
-// REQUIRES: tensor x context, and expert x context x tensor, divide the devices.
+// (context), no attention with heads for more than tensor parallelism (context_by_heads), no
+// products of experts (expert). REQUIRES: tensor x context, and expert x context x tensor, divide
+// the devices.
 absl::StatusOr<MappedModel> MapGrid(const Graph& graph, const GridDegrees& degrees,
                                     CostTables* tables, std::string* misfit = nullptr);
 

@@ -180,8 +180,34 @@ TEST_F(LongContext, TakesTheFasterOfBoth) {
 TEST_F(LongContext, RefusesHeadsThatNothingDivides) {
   const auto made = Grid({.degrees = {.context = 16, .context_by_heads = true}});
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("--context=16"));
-  const auto odd = Grid({.degrees = {.tensor = 1, .context = 8, .context_by_heads = true}});
-  EXPECT_TRUE(odd.ok()) << odd.status();
+  const auto all = Grid({.degrees = {.context = 8, .context_by_heads = true}});
+  EXPECT_TRUE(all.ok()) << all.status();
+  const auto none = Grid({.degrees = {.tensor = 8, .context = 1, .context_by_heads = true}});
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("heads for more than 8 devices"));
+}
+
+// Two heads on four devices: each is split in its sequence, too.
+TEST_F(LongContext, FewHeadsAreSplitInTheirSequence) {
+  const Model model = TextModel(R"(
+%0 = input "x" : f32[2,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "o" : f32[32,32]
+%3 = matmul(%0, %1) : f32[2,8,32]
+%4 = reshape(%3) {shape=[2,8,2,16]} : f32[2,8,2,16]
+%5 = transpose(%4) {perm=[0,2,1,3]} : f32[2,2,8,16]
+%6 = attention(%5, %5, %5) {scale=0.5,causal=1} : f32[2,2,8,16]
+%7 = transpose(%6) {perm=[0,2,1,3]} : f32[2,8,2,16]
+%8 = reshape(%7) {shape=[2,8,32]} : f32[2,8,32]
+%9 = matmul(%8, %2) : f32[2,8,32]
+output "y" = %9
+)");
+  const auto made =
+      Grid(model, {.degrees = {.context = 4, .context_by_heads = true}}, /*training=*/false);
+  ASSERT_TRUE(made.ok()) << made.status();
+  Plan plan = made->plan;
+  EXPECT_EQ(AttentionOf(plan).ToString(), "f32[2:2,2:2,8:2,16]");
+  plan.seal = SealOf(plan);
+  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
 }
 
 }  // namespace
