@@ -54,6 +54,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult
       {"precision", std::string(PrecisionName(plan.precision))},
       {"pipeline stages", absl::StrCat(pipeline.has_value() ? pipeline->stages : 1)},
       {"chunks of a stage", absl::StrCat(pipeline.has_value() ? pipeline->chunks : 1)},
+      {"order of micro-batches", pipeline.has_value() ? OrderText(pipeline->shape) : "none"},
       {"micro-batches", absl::StrCat(pipeline.has_value() ? pipeline->micro_batches : 1)},
       {"optimizer", training ? OptimizerName(update.optimizer) : "none"},
       {"updates of weights", training ? MethodsText(update) : "none"},

@@ -75,6 +75,10 @@ std::vector<Undone> UndoneOf(const Plan& plan) {
             "as soon as they can be")
         .spread_branches = false;
   }
+  if (plan.zero_bubble.splits()) {
+    without("backward passes are two halves, and gradients of weights fill bubbles", "whole (1F1B)")
+        .zero_bubble = {};
+  }
   return undone;
 }
 

@@ -10,6 +10,7 @@
 #include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/step_constraint.h"
+#include "optimizer/simulator/slot_times.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -87,15 +88,18 @@ absl::StatusOr<Prediction> PredictBaseline(const std::string& name, int entry,
   return prediction;
 }
 
-// One form of the configuration that a user asks for; as its row of the baselines, if it is better
-// than what is there. NotFound: the model cannot be mapped so.
+// One form of the configuration that a user asks for. NotFound: the model cannot be mapped so.
 absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
   const OptimizeOptions& options = context->options;
   ISOMER_ASSIGN_OR_RETURN(
       GridPlan made, PlanOfConfig(&context->graphs, options.training, config, &context->tables));
   context->SetOptions(&made.plan);
   config.SetOptions(&made.plan);
+  if (made.plan.zero_bubble.splits()) {
+    ISOMER_RETURN_IF_ERROR(SetSlotTimes(context->cost, &made.plan));
+  }
   if (!options.grid->overlaps_gradients) made.plan.update.bucket_bytes = UpdateOptions::kOneBucket;
+  context->baselines.misfit = made.misfit;
   bool takes_part = true;
   if (options.plan.empty()) {
     ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
@@ -108,26 +112,18 @@ absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
   std::optional<Plan> kept;
   if (options.keep_baselines) kept = made.plan;
   const int entry = context->contest.Enter(std::move(made.plan), options.grid_name, takes_part);
-  ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, context->contest.PredictionOf(entry));
-  const auto [best, is_first] =
-      context->baselines.predictions.try_emplace(options.grid_name, prediction);
-  if (!is_first) {
-    if (context->contest.Rank(best->second) <= context->contest.Rank(prediction)) {
-      return absl::OkStatus();
-    }
-    best->second = prediction;
-  }
-  context->baselines.misfit = made.misfit;
-  if (kept.has_value()) context->baselines.plans[options.grid_name] = *std::move(kept);
-  return absl::OkStatus();
+  if (kept.has_value()) context->baselines.plan_of_entry[entry] = *std::move(kept);
+  return PredictBaseline(options.grid_name, entry, context).status();
 }
 
-// The configuration that a user asks for.
-absl::Status EnterGrid(SearchContext* context, Submachine*) {
+// The configuration that a user asks for, with an order of micro-batches.
+absl::Status EnterGridInOrder(PipelineSchedule schedule, SearchContext* context) {
   const OptimizeOptions& options = context->options;
   context->tables.set_options(context->BaseOptions());
   ISOMER_ASSIGN_OR_RETURN(ParallelConfig config,
                           ConfigOf(*options.grid, context->model, context->devices));
+  config.schedule = schedule;
+  if (ChunksOf(schedule) > 0) config.chunks = ChunksOf(schedule);
   if (!options.grid->update.has_value()) config.update = options.update.method;
   if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
   if (options.plan == kGrid && context->Asks(kGrids)) {
@@ -144,6 +140,21 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
   context->tables.set_options(context->BaseOptions());
   const absl::Status by_heads = EnterConfig(config, context);
   return absl::IsNotFound(by_heads) ? absl::OkStatus() : by_heads;
+}
+
+absl::Status EnterGrid(SearchContext* context, Submachine*) {
+  const std::optional<PipelineSchedule>& schedule = context->options.grid->schedule;
+  if (schedule.has_value()) return EnterGridInOrder(*schedule, context);
+  const int64_t chunks = context->options.grid->chunks;
+  for (PipelineSchedule each : AllPipelineSchedules()) {
+    if (chunks > 1 && ChunksOf(each) > 0 && ChunksOf(each) != chunks) continue;
+    const absl::Status entered = EnterGridInOrder(each, context);
+    // Not every model has every order: results may pass over a chunk of a V.
+    if (each == PipelineSchedule::k1F1B || !absl::IsInvalidArgument(entered)) {
+      ISOMER_RETURN_IF_ERROR(entered);
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

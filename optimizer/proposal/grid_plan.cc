@@ -25,12 +25,30 @@ std::string ProductOf(std::initializer_list<std::pair<const char*, int64_t>> fla
   return absl::StrJoin(parts, " x ");
 }
 
+// That a schedule suits the pipeline.
+absl::Status CheckScheduleOf(const GridRequest& request) {
+  if (request.schedule == PipelineSchedule::k1F1B) return absl::OkStatus();
+  const std::string flag = absl::StrCat("--schedule=", request.schedule.has_value()
+                                                           ? PipelineScheduleName(*request.schedule)
+                                                           : kAutoSchedule);
+  if (request.stages == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is for --pipeline of 2 stages or more"));
+  }
+  const int64_t chunks = request.schedule.has_value() ? ChunksOf(*request.schedule) : 0;
+  if (chunks > 0 && request.chunks != 1 && request.chunks != chunks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " is for --pipeline=", request.stages, " or ", request.stages, "x", chunks, ", and ",
+        request.stages, "x", request.chunks, " has ", request.chunks, " chunks"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model& model,
                                         int64_t devices) {
   const auto& [degrees, any_context, stages, chunks, micro_batch_size, recomputation, update,
-               overlaps] = request;
+               overlaps, schedule] = request;
   for (const auto& [flag, degree] :
        std::initializer_list<std::pair<const char*, int64_t>>{{"tensor", degrees.tensor},
                                                               {"context", degrees.context},
@@ -58,7 +76,12 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
                         .degrees = degrees,
                         .update = update.value_or(UpdateMethod::kAllReduce),
                         .recomputation = recomputation,
-                        .chunks = chunks};
+                        .chunks = chunks,
+                        .schedule = schedule.value_or(PipelineSchedule::k1F1B)};
+  if (const int64_t of_schedule = ChunksOf(config.schedule); of_schedule > 0) {
+    config.chunks = of_schedule;
+  }
+  ISOMER_RETURN_IF_ERROR(CheckScheduleOf(request));
   const int64_t batch = BatchSize(model.graph);
   if (micro_batch_size < 0 || micro_batch_size > batch) {
     return absl::InvalidArgumentError(absl::StrCat("--micro_batch_size=", micro_batch_size,
@@ -108,11 +131,13 @@ std::string PipelineSummary::ToString() const {
   std::string text = absl::StrFormat("%d stages, %d micro-batches", stages, micro_batches);
   if (!ordered) {
     absl::StrAppend(&text, " that depend on each other: in no order");
-  } else if (chunks == 1) {
-    absl::StrAppend(&text, " (1F1B)");
   } else {
-    absl::StrAppend(&text, " (1F1B, ", chunks, " chunks a stage",
-                    round == stages ? "" : absl::StrCat(", rounds of up to ", round), ")");
+    absl::StrAppend(&text, " (", OrderText(shape));
+    if (chunks > 1) absl::StrAppend(&text, ", ", chunks, " chunks a stage");
+    if (chunks > 1 && !shape.zero_bubble.splits() && round != stages) {
+      absl::StrAppend(&text, ", rounds of up to ", round);
+    }
+    absl::StrAppend(&text, ")");
   }
   if (steps > 1) {
     absl::StrAppendFormat(&text, ", drained after %d steps (2BW: gradients are a step late)",
@@ -137,6 +162,7 @@ std::optional<PipelineSummary> SummaryOfPipeline(const Schedule& schedule,
   summary.micro_batches = shape.num_moments;
   summary.round = shape.LargestRound();
   summary.ordered = !MixesMicroBatches(schedule);
+  summary.shape = shape;
   summary.bubble_share = shape.IdleShare();
   double busy_us = 0;
   for (int32_t t = 0; t < simulation.tasks.size(); ++t) {

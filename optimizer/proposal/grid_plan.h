@@ -13,6 +13,7 @@
 #include "optimizer/proposal/parallel_config.h"
 #include "optimizer/simulator/simulator.h"
 #include "pcg/ir/plan.h"
+#include "pcg/schedule/order/pipeline.h"
 
 namespace isomer {
 
@@ -30,6 +31,8 @@ struct GridRequest {
   // Gradients are synchronised during the backward pass, in buckets as the options say; else behind
   // it, in one.
   bool overlaps_gradients = true;
+  // None: that of the fastest plan that fits.
+  std::optional<PipelineSchedule> schedule = PipelineSchedule::k1F1B;
 };
 
 // The configuration on so many devices. Errors, of one line that names the flag: degrees that do
@@ -55,6 +58,8 @@ struct PipelineSummary {
   bool ordered = true;      // else micro-batches mix
   double bubble_share = 0;  // PipelineShape::IdleShare
   double idle_share = 0;    // of the devices' time, simulated: no task that computes runs
+  // Those, as it is ordered.
+  PipelineShape shape = {};
 
   std::string ToString() const;
 };

@@ -135,10 +135,12 @@ LaunchText TorchtitanText(const GridRequest& grid, int64_t devices, int64_t batc
 
 absl::StatusOr<LaunchText> LaunchTextOf(absl::string_view framework, const GridRequest& grid,
                                         int64_t devices, int64_t batch, DataType precision) {
-  const LaunchText launch = framework == "megatron" ? MegatronText(grid, devices, batch, precision)
-                            : framework == "deepspeed"
-                                ? DeepSpeedText(grid, devices, batch, precision)
-                                : TorchtitanText(grid, devices, batch, precision);
+  LaunchText launch = framework == "megatron"    ? MegatronText(grid, devices, batch, precision)
+                      : framework == "deepspeed" ? DeepSpeedText(grid, devices, batch, precision)
+                                                 : TorchtitanText(grid, devices, batch, precision);
+  if (grid.schedule != PipelineSchedule::k1F1B) {
+    launch.unsaid.push_back("backward passes in two halves (--schedule)");
+  }
   if (!launch.unsaid.empty()) return launch;
   ISOMER_ASSIGN_OR_RETURN(const LaunchSettings read,
                           ParseLaunchSettings(launch.text, std::string(framework)));

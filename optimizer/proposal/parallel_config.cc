@@ -316,14 +316,15 @@ class Enumerator {
 // What chunks get from others is kept where they are, for their backward passes: each tensor once
 // in a chunk.
 void KeepWhatIsReceived(const MappedEstimate& mapped, absl::Span<const int> chunk_of_call,
-                        std::vector<StageLoad>* stages) {
+                        const PipelineShape& shape, std::vector<StageLoad>* stages) {
   std::vector<int> last_chunk(chunk_of_call.begin(), chunk_of_call.end());  // that got the output
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const int chunk = chunk_of_call[i];
     for (const auto& operand : mapped.compute.nodes[i].operands) {
       if (operand.producer < 0 || chunk_of_call[operand.producer] == chunk) continue;
       if (std::exchange(last_chunk[operand.producer], chunk) == chunk) continue;
-      (*stages)[chunk % stages->size()].kept_bytes += mapped.calls[operand.producer].output_bytes;
+      (*stages)[shape.StageOfLevel(chunk)].kept_bytes +=
+          mapped.calls[operand.producer].output_bytes;
     }
   }
 }
@@ -334,12 +335,13 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
                             const CostModel& model, const CostOptions& cost,
                             const std::vector<bool>& kept, const MappedEstimate& mapped,
                             absl::Span<const int> chunk_of_call) {
+  const PipelineShape shape = config.Shape();
   std::vector<StageLoad> stages(config.stages);
   std::vector<double> chunk_us(config.num_chunks(), 0);
   int64_t segment_bytes = 0;
   for (size_t i = 0; i < mapped.calls.size(); ++i) {
     const CallEstimate& call = mapped.calls[i];
-    StageLoad& stage = stages[chunk_of_call[i] % config.stages];
+    StageLoad& stage = stages[shape.StageOfLevel(chunk_of_call[i])];
     const bool is_full = config.recomputation == RecomputeMode::kFull;
     double& us = chunk_us[chunk_of_call[i]];
     us += call.us * (is_full || !kept[i] ? 1 + kForwardShare : 1);
@@ -360,7 +362,7 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     stage.kept_bytes += call.output_bytes;
     segment_bytes = 0;
   }
-  if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, &stages);
+  if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, shape, &stages);
   ConfigEstimate result{config, 0, 0};
   double sum = 0, slowest = 0, synchronisation = 0;
   const auto n = static_cast<double>(config.micro_batches);
@@ -369,11 +371,12 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
   for (int64_t c = 0; c < config.chunks; ++c) {
     const auto first = chunk_us.begin() + c * config.stages;
     slowest += *std::max_element(first, first + config.stages);
-    for (int64_t s = 0; s < config.stages; ++s) stages[s].us += first[s];
+    for (int64_t s = 0; s < config.stages; ++s) {
+      stages[shape.StageOfLevel(c * config.stages + s)].us += first[s];
+    }
   }
   slowest /= n;
   const int64_t v = config.chunks;
-  const PipelineShape shape = config.Shape();
   for (int64_t s = 0; s < config.stages; ++s) {
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
@@ -401,10 +404,13 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
 }
 
 PipelineShape ParallelConfig::Shape() const {
-  return {.num_stages = stages,
-          .num_moments = micro_batches,
-          .num_chunks = chunks,
-          .num_steps = steps_between_flushes};
+  PipelineShape shape{.num_stages = stages,
+                      .num_moments = micro_batches,
+                      .num_chunks = chunks,
+                      .num_steps = steps_between_flushes,
+                      .folds = schedule == PipelineSchedule::kZbV};
+  shape.zero_bubble = ZeroBubbleOf(schedule, shape);
+  return shape;
 }
 
 int64_t GridOptions::LeastStages() const {
@@ -414,13 +420,16 @@ int64_t GridOptions::LeastStages() const {
 }
 
 bool ParallelConfig::MapsLike(const ParallelConfig& other) const {
-  return std::tie(devices, stages, micro_batches, degrees, chunks) ==
-         std::tie(other.devices, other.stages, other.micro_batches, other.degrees, other.chunks);
+  const bool folds = Shape().folds, other_folds = other.Shape().folds;
+  return std::tie(devices, stages, micro_batches, degrees, chunks, folds) ==
+         std::tie(other.devices, other.stages, other.micro_batches, other.degrees, other.chunks,
+                  other_folds);
 }
 
 void ParallelConfig::SetOptions(Plan* plan) const {
   plan->update.method = update;
   plan->update.steps_between_flushes = steps_between_flushes;
+  plan->zero_bubble = Shape().zero_bubble;
   // Gradients that are not summed over micro-batches make room at once.
   plan->update.immediate |=
       micro_batches == 1 && !plan->update.all_gradients_first() &&
@@ -451,6 +460,9 @@ std::string ParallelConfig::ToString() const {
   }
   if (steps_between_flushes > 1) {
     absl::StrAppend(&text, ", drained after ", steps_between_flushes, " steps");
+  }
+  if (schedule != PipelineSchedule::k1F1B) {
+    absl::StrAppend(&text, ", ", PipelineScheduleName(schedule));
   }
   return text;
 }
@@ -496,7 +508,10 @@ absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& b
         " chunks, results of one pass over the next, and chunks "
         "cannot take turns"));
   }
-  MoveToStages(estimate, chunks, config.stages, config.stage_devices(), mapped);
+  std::vector<int64_t> stages;
+  const PipelineShape shape = config.Shape();
+  for (int chunk : chunks) stages.push_back(shape.StageOfLevel(chunk));
+  MoveToStages(estimate, stages, config.stage_devices(), mapped);
   return absl::OkStatus();
 }
 

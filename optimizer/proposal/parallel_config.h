@@ -39,6 +39,7 @@
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/grid_graph.h"
 #include "optimizer/proposal/grid_mapping.h"
+#include "optimizer/proposal/pipeline_schedule.h"
 #include "optimizer/proposal/recompute.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/stages.h"
@@ -59,6 +60,7 @@ struct ParallelConfig {
   RecomputeMode recomputation = RecomputeMode::kNone;
   int64_t chunks = 1;                 // of the model on each stage: interleaved 1F1B
   int32_t steps_between_flushes = 1;  // UpdateOptions
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
 
   int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }

@@ -17,6 +17,7 @@
 #include "optimizer/proposal/spread_calls.h"
 #include "optimizer/proposal/update_choice.h"
 #include "optimizer/proposal/walks.h"
+#include "optimizer/proposal/zero_bubble_orders.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 
@@ -41,6 +42,7 @@ constexpr const Proposer* kProposers[] = {
     &kWalks,
     &kPairs,
     &kSpreadBranches,
+    &kZeroBubbleOrders,
     &kUpdates,
     &kMemory,
     &kLeastRecomputation,

@@ -92,6 +92,9 @@ constexpr Threshold kThresholds[] = {
      &P::micro_batches_per_stage, 1, kMany},
     {"exposed_synchronisation", "of the gradients' synchronisation, what no backward pass hides",
      &P::exposed_synchronisation, 0, 1},
+    {"bubble_gain",
+     "of the step: with less to gain, no backward pass is split for a pipeline's bubbles",
+     &P::bubble_gain, 0, 1},
 
     {"update_calls", "calls above which methods that are hardly ever best are not simulated",
      &P::update_calls, 0, kMany},

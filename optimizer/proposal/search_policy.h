@@ -66,6 +66,7 @@ struct SearchPolicy {
   int64_t grid_chunks = 8;
   int64_t micro_batches_per_stage = 16;
   double exposed_synchronisation = 0.25;
+  double bubble_gain = 0.01;
 
   // Updates of weights.
   int64_t update_calls = 60000;

@@ -254,11 +254,11 @@ bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& 
   return true;
 }
 
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,
-                  int64_t stages, int64_t stage_devices, MappedModel* mapped) {
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int64_t>& stage_of_call,
+                  int64_t stage_devices, MappedModel* mapped) {
   for (size_t i = 0; i < estimate.compute.nodes.size(); ++i) {
     ShardingChoice& choice = mapped->choices.at(estimate.compute.nodes[i].id);
-    const int64_t by = chunk_of_call[i] % stages * stage_devices;
+    const int64_t by = stage_of_call[i] * stage_devices;
     choice.start += by;
     for (Placement& operand : choice.operands) operand.view.start += by;
     for (Placement& output : choice.outputs) output.view.start += by;

@@ -59,11 +59,10 @@ std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
 // turns only if none is passed over.
 bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call);
 
-// Moves every call to the devices of its stage, one of `stages` of `stage_devices` each. A stage
-// may have several chunks of the model (interleaved 1F1B, pcg/schedule/order/pipeline.h): those
-// numbered s, s + stages, .. are of stage s.
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call,
-                  int64_t stages, int64_t stage_devices, MappedModel* mapped);
+// Moves every call to the devices of its stage, of which there are `stage_devices`. A stage may
+// have several chunks of the model (PipelineShape::StageOfLevel, pcg/schedule/order/pipeline.h).
+void MoveToStages(const MappedEstimate& estimate, const std::vector<int64_t>& stage_of_call,
+                  int64_t stage_devices, MappedModel* mapped);
 
 }  // namespace isomer
 

@@ -53,6 +53,7 @@ Json PipelineJson(const PipelineSummary& summary) {
   Json pipeline;
   pipeline["stages"] = summary.stages;
   pipeline["micro_batches"] = summary.micro_batches;
+  pipeline["schedule"] = OrderText(summary.shape);
   pipeline["ordered"] = summary.ordered;
   pipeline["bubble_share"] = summary.bubble_share;
   pipeline["idle_share"] = summary.idle_share;

@@ -64,13 +64,32 @@ absl::Status ParseStages(const std::string& text, GridRequest* grid) {
   return absl::OkStatus();
 }
 
+// --schedule, of a pipeline that is drained after each step.
+absl::Status SetSchedule(const OptimizeRequest& request, GridRequest* grid) {
+  grid->schedule.reset();
+  if (request.schedule != kAutoSchedule) {
+    const auto schedule = ParsePipelineSchedule(request.schedule);
+    if (!schedule.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--schedule=", schedule.status().message(), " and ", kAutoSchedule));
+    }
+    grid->schedule = *schedule;
+  }
+  if (grid->schedule != PipelineSchedule::k1F1B && request.steps_between_flushes > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--schedule=", request.schedule,
+                     " does not go with --steps_between_flushes=", request.steps_between_flushes));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request,
                                                   const OptimizeOptions& options) {
   if (options.plan != kGrid) {
     ISOMER_RETURN_IF_ERROR(
         RefuseOptions(request,
                       {"tensor", "context", "context_exchange", "expert", "pipeline",
-                       "micro_batch_size", "recompute", "sequence_parallel"},
+                       "schedule",                       "micro_batch_size", "recompute", "sequence_parallel"},
                       "is for --plan=grid"));
     return std::nullopt;
   }
@@ -96,8 +115,10 @@ absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request
   grid.degrees.context_by_heads = exchange == "all_to_all";
   ISOMER_RETURN_IF_ERROR(ParseStages(request.pipeline, &grid));
   if (!options.training) {
-    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"recompute"}, "is for --mode=training"));
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"recompute", "schedule"}, "is for --mode=training"));
   }
+  ISOMER_RETURN_IF_ERROR(SetSchedule(request, &grid));
   const auto recomputation = ParseRecomputeMode(request.recompute);
   if (!recomputation.ok()) {
     return absl::InvalidArgumentError(

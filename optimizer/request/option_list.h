@@ -79,6 +79,10 @@
   X(std::string, pipeline, "1",                                                                    \
     "of --plan=grid: stages of equal work. 4x2: four stages with two chunks of the "               \
     "model each (interleaved 1F1B)")                                                               \
+  X(std::string, schedule, "1f1b",                                                                 \
+    "of --plan=grid, with --pipeline: 1f1b; zb_h1, gradients of weights apart from the "           \
+    "others, to fill bubbles; zb_h2, with twice as many micro-batches in flight; zb_v, with "      \
+    "two chunks a stage, placed in a V; or auto, as is fastest and fits")                          \
   X(int64_t, micro_batch_size, 0,                                                                  \
     "of --plan=grid: samples of a micro-batch on a device; 0: of pipelines 1, else a "             \
     "step is one micro-batch")                                                                     \

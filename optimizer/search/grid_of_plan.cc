@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -67,6 +68,20 @@ absl::StatusOr<SeenInPlan> SeenIn(const Plan& plan) {
   return seen;
 }
 
+// By how many micro-batches are in flight; none: as none of those with so many chunks.
+std::optional<PipelineSchedule> ScheduleOf(const Plan& plan, const SeenInPlan& seen,
+                                           int64_t chunks) {
+  const PipelineShape shape{
+      .num_stages = seen.stages, .num_moments = seen.micro_batches, .num_chunks = chunks};
+  for (PipelineSchedule schedule : AllPipelineSchedules()) {
+    const bool suits = ChunksOf(schedule) == 0 || ChunksOf(schedule) == chunks;
+    if (suits && ZeroBubbleOf(schedule, shape).most_in_flight == plan.zero_bubble.most_in_flight) {
+      return schedule;
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
   std::vector<GridRequest> requests;
   const int64_t batch = BatchSize(plan.model.graph);
@@ -82,6 +97,8 @@ std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
           if (tensor == 1 && !sequence) continue;
           for (const int64_t chunks : kChunks) {
             if (seen.stages == 1 && chunks > 1) continue;
+            const std::optional<PipelineSchedule> schedule = ScheduleOf(plan, seen, chunks);
+            if (!schedule.has_value()) continue;
             for (const RecomputeMode mode :
                  {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
               if ((mode == RecomputeMode::kNone) != plan.recomputed.empty()) continue;
@@ -96,7 +113,8 @@ std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
                                                           : batch / (data * seen.micro_batches),
                                   .recomputation = mode,
                                   .update = plan.update.method,
-                                  .overlaps_gradients = overlaps});
+                                  .overlaps_gradients = overlaps,
+                                  .schedule = schedule});
             }
           }
         }
@@ -115,8 +133,8 @@ std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
 }
 
 bool IsThePlan(const Plan& made, const Plan& plan) {
-  return made.views == plan.views && made.recomputed == plan.recomputed &&
-         made.graph.num_nodes() == plan.graph.num_nodes() &&
+  return made.views == plan.views && made.zero_bubble == plan.zero_bubble &&
+         made.recomputed == plan.recomputed && made.graph.num_nodes() == plan.graph.num_nodes() &&
          made.graph.StructuralHash() == plan.graph.StructuralHash();
 }
 

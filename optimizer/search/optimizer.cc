@@ -335,7 +335,13 @@ class Optimizer {
   // A plan's stages are what its schedule shows: micro-batches take turns, or wait for each other.
   static void CheckPipeline(const GridRequest& asked, OptimizeResult* result) {
     const std::optional<PipelineSummary>& is = result->pipeline;
-    if (!is.has_value() || (is->stages == asked.stages && is->chunks == asked.chunks)) return;
+    // A schedule may have chunks of its own.
+    const int64_t of_schedule = asked.schedule.has_value() ? ChunksOf(*asked.schedule) : 0;
+    const int64_t chunks = of_schedule > 0 ? of_schedule : asked.chunks;
+    const bool any_chunks = !asked.schedule.has_value();
+    if (!is.has_value() || (is->stages == asked.stages && (any_chunks || is->chunks == chunks))) {
+      return;
+    }
     absl::StrAppend(&result->misfit, result->misfit.empty() ? "" : "; ",
                     "--pipeline=", asked.stages,
                     asked.chunks > 1 ? absl::StrCat("x", asked.chunks) : "",

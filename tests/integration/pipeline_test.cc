@@ -68,6 +68,72 @@ TEST(Pipeline, OfChunksTakesAnyNumberOfMicroBatches) {
   }
 }
 
+// Gradients of weights in slots of their own: certified, equal to the bit however queues run, and
+// the model's.
+TEST(ZeroBubble, SchedulesAreCertifiedAndGiveTheModelsGradients) {
+  const std::string plan = ScratchFile("zero_bubble.plan");
+  const std::string gpt = "zoo:gpt?layers=4&hidden=16&heads=2&vocabulary=32&seq=4&batch=8";
+  struct Case {
+    const char* model;
+    std::vector<std::string> flags;
+    const char* says;
+  };
+  for (const auto& [tied, flags, says] :
+       {Case{"&tied=0", {"--schedule=zb_h1"}, "8 micro-batches (ZB-H1); bubble"},
+        Case{"&tied=1", {"--schedule=zb_h1"}, "8 micro-batches (ZB-H1); bubble"},
+        Case{
+            "&tied=0", {"--schedule=zb_h2", "--optimizer=adam"}, "8 micro-batches (ZB-H2); bubble"},
+        Case{"&tied=0",
+             {"--schedule=zb_h1", "--precision=bfloat16", "--recompute=full"},
+             "8 micro-batches (ZB-H1); bubble"},
+        Case{"&tied=0", {"--schedule=zb_v"}, "8 micro-batches (ZB-V, 2 chunks a stage); bubble"},
+        Case{"&tied=0",
+             {"--schedule=zb_h1", "--pipeline=2x2"},
+             "8 micro-batches (ZB-H1, 2 chunks a stage); bubble"},
+        Case{"&tied=1", {"--schedule=zb_v"}, "8 micro-batches (ZB-V, 2 chunks a stage); bubble"},
+        Case{"&tied=0", {"--schedule=auto"}, "8 micro-batches ("}}) {
+    SCOPED_TRACE(absl::StrCat(flags[0], tied));
+    std::vector<std::string> arguments = {
+        gpt + tied,    "--machine=laptop_cpu", "--nodes=1",    "--devices_per_node=2",
+        "--plan=grid", "--pipeline=2",         "--loss_alone", "--out=" + plan};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProgramResult made = RunBinary("isomer-optimize", arguments);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_THAT(made.out, HasSubstr(says));
+    EXPECT_THAT(made.out, Not(HasSubstr("micro-batches do not take turns")));
+    const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
+    EXPECT_EQ(verdict.exit_code, 0) << verdict.out << verdict.err;
+    const ProgramResult run =
+        RunBinary("isomer-run", {plan, "--check", "--check_executions=2", "--steps=2"});
+    EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  }
+}
+
+TEST(ZeroBubble, FlagsThatDoNotApplyAreRefused) {
+  const auto refused = [](std::vector<std::string> flags) {
+    std::vector<std::string> arguments = {
+        "zoo:gpt?layers=2&hidden=16&heads=2&vocabulary=32&seq=4&tied=0&batch=8",
+        "--machine=laptop_cpu", "--nodes=1", "--devices_per_node=4",
+        "--out=" + ScratchFile("refused.plan")};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProgramResult made = RunBinary("isomer-optimize", arguments);
+    EXPECT_EQ(made.exit_code, 2) << made.err;
+    return made.err;
+  };
+  EXPECT_THAT(refused({"--schedule=zb_h1"}), HasSubstr("--schedule is for --plan=grid"));
+  EXPECT_THAT(refused({"--plan=grid", "--schedule=zb_h1"}),
+              HasSubstr("--schedule=zb_h1 is for --pipeline of 2 stages or more"));
+  EXPECT_THAT(refused({"--plan=grid", "--pipeline=2x3", "--schedule=zb_v"}),
+              HasSubstr("--schedule=zb_v is for --pipeline=2 or 2x2, and 2x3 has 3 chunks"));
+  EXPECT_THAT(refused({"--plan=grid", "--pipeline=2", "--schedule=gpipe"}),
+              HasSubstr("--schedule='gpipe': there are 1f1b, zb_h1, zb_h2, zb_v and auto"));
+  EXPECT_THAT(
+      refused({"--plan=grid", "--pipeline=2", "--schedule=zb_h1", "--steps_between_flushes=2"}),
+      HasSubstr("--schedule=zb_h1 does not go with --steps_between_flushes=2"));
+  EXPECT_THAT(refused({"--plan=grid", "--pipeline=2", "--mode=inference", "--schedule=zb_h1"}),
+              HasSubstr("--schedule is for --mode=training"));
+}
+
 // Without sequence parallelism norms and residual sums are computed by every device of tensor
 // parallelism: each call once, by all of them, with one all-reduce where a product's sums end.
 TEST(TensorParallelism, WithoutASequencesIsCertifiedAndGivesTheModelsGradients) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -190,6 +192,35 @@ TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
   EXPECT_GT(without.result->plan.predicted_peak_bytes, drained.result->plan.predicted_peak_bytes);
   EXPECT_THAT(interleaved.report, HasSubstr("8 micro-batches (1F1B, 2 chunks a stage)"));
   EXPECT_THAT(without.report, HasSubstr("drained after 4 steps (2BW: gradients are a step late)"));
+}
+
+// Gradients of weights fill bubbles: less of the step is idle, and less with more memory.
+TEST(PipelinePlan, BackwardPassesInTwoHalvesHaveLessOfABubble) {
+  const Model model = ResidualModel(8, 128, 128, 512);
+  const auto made = [&](std::optional<PipelineSchedule> schedule) {
+    GridRequest request = RequestOf(model, 4, {4, 8});
+    request.schedule = schedule;
+    const Made made = Optimized(model, 4, request);
+    EXPECT_TRUE(made.result.ok()) << made.result.status();
+    ExpectPlanHolds(made.result->plan, made.rules);
+    EXPECT_EQ(made.result->misfit, "");
+    EXPECT_EQ(made.result->pipeline->stages, 4);
+    EXPECT_EQ(made.result->pipeline->micro_batches, 8);
+    return made;
+  };
+  const Made whole = made(PipelineSchedule::k1F1B), h1 = made(PipelineSchedule::kZbH1),
+             h2 = made(PipelineSchedule::kZbH2), v = made(PipelineSchedule::kZbV),
+             best = made(std::nullopt);
+  const auto step_us = [](const Made& made) { return made.result->plan.predicted_step_us; };
+  EXPECT_LT(step_us(h1), step_us(whole));
+  EXPECT_LT(step_us(v), step_us(whole));
+  EXPECT_LT(h1.result->pipeline->bubble_share, whole.result->pipeline->bubble_share);
+  EXPECT_LT(h1.result->pipeline->idle_share, whole.result->pipeline->idle_share);
+  EXPECT_GE(h2.result->plan.predicted_peak_bytes, h1.result->plan.predicted_peak_bytes);
+  EXPECT_EQ(v.result->pipeline->chunks, 2);
+  EXPECT_EQ(step_us(best), std::min({step_us(whole), step_us(h1), step_us(h2), step_us(v)}));
+  EXPECT_THAT(h1.report, HasSubstr("8 micro-batches (ZB-H1)"));
+  EXPECT_THAT(v.report, HasSubstr("8 micro-batches (ZB-V, 2 chunks a stage)"));
 }
 
 // Chunks take any number of micro-batches, and every one of the same size takes as long: a step is

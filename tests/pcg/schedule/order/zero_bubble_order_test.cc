@@ -171,6 +171,29 @@ TEST(ZeroBubbleOrder, AVHasFewerBubblesInTheMemoryOf1F1B) {
   }
 }
 
+// Chunks in the order of stages, with as many in flight as interleaved 1F1B has, and S - 1 more: of
+// the bubble (S - 1) (F + B + W) / v less than all, and less than half.
+TEST(ZeroBubbleOrder, InterleavedPipelinesHaveFewerBubblesToo) {
+  for (int64_t stages : {4, 8}) {
+    for (int64_t moments : {3 * stages, 8 * stages}) {
+      for (const Times whole : {Times{200, 200, 200}, {18522, 18086, 9337}, {11347, 11248, 8132}}) {
+        const Times times = {whole.forward / 2, whole.backward / 2, whole.weights / 2};
+        const auto [f, b, w] = times;
+        SCOPED_TRACE(absl::StrCat(stages, " stages, ", moments, ", of ", f, " ", b, " ", w));
+        const PipelineShape of_1f1b{.num_stages = stages, .num_moments = moments, .num_chunks = 2};
+        const auto in_flight = static_cast<int32_t>(of_1f1b.MostInFlight(0));
+        const auto bubble = [&](int64_t more) {
+          const PipelineShape shape =
+              SplitShape(stages, moments, static_cast<int32_t>(in_flight + more), times, 2);
+          return MakeZeroBubbleSchedule(shape).makespan - 2 * moments * (f + b + w);
+        };
+        EXPECT_LT(bubble(0), (stages - 1) * (f + b + w));
+        EXPECT_LT(2 * bubble(stages - 1), (stages - 1) * (f + b + w));
+      }
+    }
+  }
+}
+
 TEST(ZeroBubbleOrder, EverySlotIsThereOnceWhateverIsInFlight) {
   for (int64_t stages : {1, 2, 3, 5}) {
     for (int64_t chunks : {1, 2, 3}) {
