@@ -14,6 +14,7 @@
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/mutants.h"
+#include "verifier/mutation/pipeline_example.h"
 #include "verifier/mutation/schedule_run.h"
 
 namespace isomer {
@@ -293,10 +294,47 @@ MutantVerdict JudgeSchedule(const Base& base, const std::string& what,
                "every buffer that is unloaded is equal, at two draws in the prime field");
 }
 
+// So many of the mutants of a schedule.
+absl::Status AddMutants(const std::string& name, std::shared_ptr<Base> base, uint64_t seed,
+                        std::vector<Mutant>* mutants) {
+  constexpr size_t kMutantsOfASchedule = 110;
+  ISOMER_RETURN_IF_ERROR(CheckSchedule(base->mapped.graph, base->schedule));
+  auto changes = ScheduleChanges(base->mapped.graph, base->schedule).Run();
+  std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+    return HashBytes(a.first, seed) < HashBytes(b.first, seed);
+  });
+  if (changes.size() > kMutantsOfASchedule) changes.resize(kMutantsOfASchedule);
+  for (auto& [what, change] : changes) {
+    mutants->push_back({MutantKind::kSchedule, name, what,
+                        [base, what = what, change = std::move(change)](Prover*) {
+                          return JudgeSchedule(*base, what, change);
+                        }});
+  }
+  return absl::OkStatus();
+}
+
+// A pipeline in the order of 1F1B, and with backward passes in two halves.
+absl::Status AddPipelines(uint64_t seed, std::vector<Mutant>* mutants) {
+  for (int32_t in_flight : {0, 2, 3}) {
+    const auto base = std::make_shared<Base>();
+    ISOMER_ASSIGN_OR_RETURN(base->mapped, PipelineExample());
+    ScheduleOptions options;
+    options.num_devices = 2;
+    options.loss = "loss";
+    options.keep_gradients = true;
+    options.zero_bubble.most_in_flight = in_flight;
+    ISOMER_ASSIGN_OR_RETURN(base->schedule,
+                            LowerGraph(base->mapped.graph, base->mapped.views, options));
+    const std::string name =
+        in_flight == 0 ? "Pipeline" : absl::StrCat("Pipeline in halves, ", in_flight, " in flight");
+    ISOMER_RETURN_IF_ERROR(AddMutants(name, base, seed, mutants));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
-  constexpr size_t kMutantsOfASchedule = 110;
   // Each example as it is, and those with copies of weights with other ways to update them.
   struct Lowering {
     const ExampleGraph* example;
@@ -347,19 +385,9 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     options.update = lowered.update;
     ISOMER_ASSIGN_OR_RETURN(base->schedule,
                             LowerGraph(base->mapped.graph, base->mapped.views, options));
-    ISOMER_RETURN_IF_ERROR(CheckSchedule(base->mapped.graph, base->schedule));
-    auto changes = ScheduleChanges(base->mapped.graph, base->schedule).Run();
-    std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
-      return HashBytes(a.first, seed) < HashBytes(b.first, seed);
-    });
-    if (changes.size() > kMutantsOfASchedule) changes.resize(kMutantsOfASchedule);
-    for (auto& [what, change] : changes) {
-      mutants.push_back({MutantKind::kSchedule, lowered.name, what,
-                         [base, what = what, change = std::move(change)](Prover*) {
-                           return JudgeSchedule(*base, what, change);
-                         }});
-    }
+    ISOMER_RETURN_IF_ERROR(AddMutants(lowered.name, base, seed, &mutants));
   }
+  ISOMER_RETURN_IF_ERROR(AddPipelines(seed, &mutants));
   return mutants;
 }
 
