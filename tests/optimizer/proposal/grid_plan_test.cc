@@ -194,9 +194,10 @@ TEST(PipelinePlan, ChunksAndStepsWithoutFlushesHaveLessOfABubble) {
   EXPECT_THAT(without.report, HasSubstr("drained after 4 steps (2BW: gradients are a step late)"));
 }
 
-// Gradients of weights fill bubbles: less of the step is idle, and less with more memory.
+// Gradients of weights fill bubbles, where what a stage computes is long beside messages and the
+// beginnings of kernels, of which there are more.
 TEST(PipelinePlan, BackwardPassesInTwoHalvesHaveLessOfABubble) {
-  const Model model = ResidualModel(8, 128, 128, 512);
+  const Model model = ResidualModel(8, 8192, 1024, 4096);
   const auto made = [&](std::optional<PipelineSchedule> schedule) {
     GridRequest request = RequestOf(model, 4, {4, 8});
     request.schedule = schedule;
