@@ -1,5 +1,7 @@
 #include "models/load_plan.h"
 
+#include <tuple>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/carry_states.h"
@@ -27,7 +29,8 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions&
     return absl::InvalidArgumentError(
         absl::StrCat("--mode=", plan.mode, ": training or inference is expected"));
   }
-  ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(options.precision));
+  ISOMER_ASSIGN_OR_RETURN(std::tie(plan.precision, plan.fp8),
+                          ParsePlanPrecision(options.precision));
   ISOMER_ASSIGN_OR_RETURN(plan.update.optimizer, ParseOptimizer(options.optimizer));
   if (plan.mode == "training") ISOMER_RETURN_IF_ERROR(AttachLoss(&plan.model, "auto"));
   if (plan.mode == "inference") {
@@ -39,6 +42,7 @@ absl::StatusOr<Plan> LoadPlanOrModel(const std::string& spec, const PlanOptions&
   } else if (!options.carry.empty()) {
     return absl::InvalidArgumentError("--carry is for --mode=inference");
   }
+  if (plan.fp8.any()) plan.fp8.kept = WeightsOfFirstAndLastProducts(plan.model.graph);
   plan.graph = plan.model.graph;
   plan.views = SequentialViews(plan.graph);
   return plan;

@@ -95,8 +95,9 @@ absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, co
   if (absl::IsNotFound(grid.status())) return CannotSay(path, to, grid.status().message());
   ISOMER_RETURN_IF_ERROR(grid.status());
   ISOMER_ASSIGN_OR_RETURN(
-      const LaunchText launch,
+      LaunchText launch,
       LaunchTextOf(to, *grid, plan.num_devices, BatchSize(plan.model.graph), plan.precision));
+  if (plan.fp8.any()) launch.unsaid.push_back("products with weights in 8 bits (fp8)");
   for (const std::string& unsaid : launch.unsaid) CannotSay(path, to, unsaid);
   if (!launch.unsaid.empty()) return kExitNo;
   ISOMER_RETURN_IF_ERROR(WriteFileAtomically(out, launch.text));

@@ -380,6 +380,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return kExitNo;
   }
   std::vector<std::string> notes;
+  ISOMER_RETURN_IF_ERROR(AddKeptWeights(request, model, &options));
   ISOMER_RETURN_IF_ERROR(AddCompared(request, model, &options, &notes));
   PrintNotes(notes);
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, RulesOf(request));
@@ -449,7 +450,8 @@ CompletionWords Words() {
                        {"objective", {"latency", "throughput"}},
                        {"optimizer", OptimizerNames()},
                        {"plan", plans},
-                       {"precision", {"float32", "bfloat16", "float16"}},
+                       {"precision", {"float32", "bfloat16", "float16", "fp8"}},
+                       {"fp8_scaling", {"tensor", "row", "block"}},
                        {"recompute", {"none", "selective", "full"}},
                        {"search",
                         {"hierarchical", "enumeration", "egraph", "algebra", "sequential", "mcmc",

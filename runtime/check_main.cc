@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/checking/check_step.h"
 #include "runtime/checking/first_step_check.h"
@@ -93,7 +94,8 @@ absl::string_view VerdictOf(const Comparison& comparison) {
 
 void Print(const StepCheck& check) {
   const Comparison& comparison = check.comparison;
-  const absl::string_view precision = PrecisionName(check.rounding.precision);
+  const absl::string_view precision =
+      check.rounding.fp8.any() ? kFp8Precision : PrecisionName(check.rounding.precision);
   absl::PrintF("check: %d outputs and %d gradients in %s, largest relative error %.2g: %s\n",
                comparison.outputs.size(), comparison.gradients.size(), precision,
                comparison.max_rel_error, VerdictOf(comparison));
@@ -123,6 +125,16 @@ absl::StatusOr<bool> CheckAndPrintFirstStep(const Plan& plan, const HostValues& 
   }
   Write(first.check, &json);
   Print(first.check);
+  if (plan.fp8.any()) {
+    const double error = ErrorOfAll(first.check.comparison), budget = first.error_budget;
+    json["error_of_all"] = error;
+    absl::PrintF("check: %s is off by %.3g of its norm%s\n",
+                 plan.mode == "training" ? "the gradient by all weights" : "all output", error,
+                 budget == 0 ? ""
+                 : first.is_within_budget()
+                     ? absl::StrFormat(", within --fp8_error=%g", budget)
+                     : absl::StrFormat(", MORE THAN --fp8_error=%g", budget));
+  }
   for (const std::string& deviation : DeviationsOf(plan)) {
     absl::PrintF("check: of the first step; the plan's steps are not the model's: %s\n", deviation);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,16 +15,22 @@
 #include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/precision.h"
+#include "pcg/profile/fp8_errors.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
+#include "pcg/support/program_flags.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
+#include "runtime/checking/measure_fp8_errors.h"
 #include "runtime/communication/process_communicator.h"
+#include "runtime/cpu/cpu_backend.h"
 #include "runtime/device/backend.h"
 #include "runtime/device/caches.h"
 #include "runtime/device/pinning.h"
+#include "runtime/execution/host_values.h"
 #include "runtime/execution/make_backend.h"
 #include "runtime/profiler/operator_page.h"
 #include "runtime/profiler/profile_calls.h"
@@ -44,7 +51,7 @@ ABSL_FLAG(std::string, communicator, "threads",
           "srun. Those of GPUs are NCCL's, whoever starts processes");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
-          "of a MODEL: float32, bfloat16 or float16; a plan has its own");
+          "of a MODEL: float32, bfloat16, float16 or fp8; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
 ABSL_FLAG(std::vector<std::string>, dim, {},
           "name=N: the size of a symbolic dim of an .onnx file; may be given several times");
@@ -54,6 +61,13 @@ ABSL_FLAG(std::string, cache, "step",
           "what a kernel finds in caches: step, what its tasks find in a step; cold, nothing in "
           "the nearest; hot, everything");
 ABSL_FLAG(double, seconds_per_kernel, 0.5, "the most time to spend on one");
+ABSL_FLAG(
+    bool, fp8_errors, false,
+    "of one MODEL, in place of times: how far each product with a weight takes the step if it "
+    "is in 8 bits, on the cpu backend, for isomer-optimize --fp8_errors");
+ABSL_FLAG(std::string, fp8_scaling, "tensor",
+          "of --fp8_errors, what has a scale of its own: tensor, row or block");
+ABSL_FLAG(uint64_t, seed, 1, "of --fp8_errors: of initial weights and of random inputs");
 ABSL_FLAG(std::string, show, "", "print this profile file and end");
 ABSL_FLAG(bool, list_operators, false,
           "print docs/operators.md: what operators compute, what may be split, which have kernels");
@@ -61,17 +75,21 @@ ABSL_FLAG(bool, list_operators, false,
 namespace isomer {
 namespace {
 
-// Adds the kernels of a plan, or of the plans that a model can have, and where its updates find
-// what they update.
-absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, const CacheSizes& caches,
-                              std::string* name, ProfiledKernels* kernels,
-                              CacheLevel* found_by_updates) {
+PlanOptions OptionsOfModel() {
   PlanOptions options;
   options.load.batch_size = absl::GetFlag(FLAGS_batch_size);
   options.load.dims = absl::GetFlag(FLAGS_dim);
   options.mode = absl::GetFlag(FLAGS_mode);
   options.precision = absl::GetFlag(FLAGS_precision);
-  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(spec, options));
+  return options;
+}
+
+// Adds the kernels of a plan, or of the plans that a model can have, and where its updates find
+// what they update.
+absl::Status AddKernelsOfFile(const std::string& spec, int64_t devices, const CacheSizes& caches,
+                              std::string* name, ProfiledKernels* kernels,
+                              CacheLevel* found_by_updates) {
+  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(spec, OptionsOfModel()));
   const bool is_plan = plan.seal != 0;
   *name = plan.model.name;
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerPlan(plan));
@@ -207,6 +225,54 @@ absl::StatusOr<int> MeasureAsProcess(
   return result;
 }
 
+// --fp8_errors.
+absl::StatusOr<int> MeasureErrors(const std::vector<std::string>& arguments) {
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"devices", "communicator", "pin", "remeasure", "cache",
+                                      "seconds_per_kernel", "backend", "precision"},
+                                     "is for times, and not for --fp8_errors"));
+  ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(arguments[0]));
+  if (arguments.size() > 1 || is_plan) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--fp8_errors: one MODEL is expected, not ",
+                     is_plan ? absl::StrCat(arguments[0], ", a plan")
+                             : absl::StrCat(arguments.size(), " of them")));
+  }
+  const auto scaling = ParseFp8Scaling(absl::GetFlag(FLAGS_fp8_scaling));
+  if (!scaling.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--fp8_scaling: ", scaling.status().message()));
+  }
+  ISOMER_RETURN_IF_ERROR(TryOutputs());
+  ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(arguments[0], OptionsOfModel()));
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(plan.model, seed));
+  const std::unique_ptr<Backend> backend = MakeCpuBackend();
+  std::optional<Progress> progress;
+  ISOMER_ASSIGN_OR_RETURN(
+      const Fp8Errors errors,
+      MeasureFp8Errors(plan, *scaling, weights, RandomInputs(plan.model.graph, seed + 1),
+                       backend.get(), [&](int64_t steps) {
+                         if (!progress.has_value()) progress.emplace("measure errors", steps);
+                         progress->Advance();
+                       }));
+  progress.reset();
+  const std::string path = absl::GetFlag(FLAGS_out);
+  ISOMER_RETURN_IF_ERROR(SaveFp8Errors(path, errors));
+  absl::PrintF("bfloat16 %.3g\n", errors.bfloat16);
+  for (const auto& [weight, error] : errors.of_weights) absl::PrintF("%s %.3g\n", weight, error);
+  absl::PrintF(
+      "%s: errors of products with %d weights of %s in 8 bits, a scale per %s; of all "
+      "together %.3g\n",
+      path, errors.of_weights.size(), errors.model, Fp8ScalingName(errors.scaling),
+      errors.Predicted({}));
+  Json summary;
+  summary["models"] = std::vector<std::string>{errors.model};
+  summary["bfloat16"] = errors.bfloat16;
+  for (const auto& [weight, error] : errors.of_weights) summary["errors"][weight] = error;
+  summary["error_of_all"] = errors.Predicted({});
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
+  return kExitDone;
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_operators)) {
     ISOMER_ASSIGN_OR_RETURN(const std::string page, OperatorPage());
@@ -222,6 +288,8 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError("a MODEL or PLAN is expected (see --help)");
   }
   if (absl::GetFlag(FLAGS_out).empty()) return absl::InvalidArgumentError("--out=FILE is needed");
+  if (absl::GetFlag(FLAGS_fp8_errors)) return MeasureErrors(arguments);
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"fp8_scaling", "seed"}, "is for --fp8_errors"));
   const std::string communicator = absl::GetFlag(FLAGS_communicator);
   if (communicator == "mpi") return MeasureAsProcess(arguments, MakeMpiCommunicator);
   if (communicator == "tcp") return MeasureAsProcess(arguments, MakeTcpCommunicator);
@@ -237,8 +305,9 @@ CompletionWords Words() {
   return {.of_flags = {{"backend", {"cpu", "cuda"}},
                        {"cache", {"step", "cold", "hot"}},
                        {"communicator", {"threads", "mpi", "tcp"}},
+                       {"fp8_scaling", {"tensor", "row", "block"}},
                        {"mode", {"training", "inference"}},
-                       {"precision", {"float32", "bfloat16", "float16"}}},
+                       {"precision", {"float32", "bfloat16", "float16", "fp8"}}},
           .arguments = ZooWords()};
 }
 
@@ -255,6 +324,7 @@ int main(int argc, char** argv) {
        .one_process_writes = true,
        .version = isomer::BuiltVersions(),
        .more_examples = {"isomer-profile --show=cpu.profile",
+                         "isomer-profile models/data/bert_tiny.onnx --fp8_errors --out=bert.fp8",
                          "mpirun -n 2 isomer-profile bert.plan --communicator=mpi "
                          "--out=cpu.profile\n# as root: mpirun --allow-run-as-root -n 2 ..."},
        .words = isomer::Words},

@@ -86,7 +86,7 @@ ABSL_FLAG(bool, pin, true, "keep each device to a core of its own, where there a
 ABSL_FLAG(int64_t, devices, 0, "virtual devices, at least those of the plan; 0: just those");
 ABSL_FLAG(std::string, mode, "training", "of a MODEL: training or inference; a plan has its own");
 ABSL_FLAG(std::string, precision, "float32",
-          "of a MODEL: float32, bfloat16 or float16; a plan has its own");
+          "of a MODEL: float32, bfloat16, float16 or fp8; a plan has its own");
 ABSL_FLAG(std::string, optimizer, "sgd",
           "of a MODEL: sgd, momentum, adam, lion, adagrad, lamb or muon; a plan has its own");
 ABSL_FLAG(int64_t, batch_size, 0, "of a MODEL that leaves it open");
@@ -547,7 +547,7 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   summary["execution"] = ExecutionKindName(execution.kind);
   summary["devices"] = plan.num_devices;
   summary["mode"] = plan.mode;
-  summary["precision"] = std::string(PrecisionName(plan.precision));
+  summary["precision"] = std::string(PrecisionName(plan));
   summary["optimizer"] = OptimizerName(plan.update.optimizer);
   if (accumulate > 1) summary["accumulate"] = accumulate;
   summary["scheduled_bytes"] = PeakBytes(lowered.schedule);
@@ -719,7 +719,7 @@ CompletionWords Words() {
                        {"execution", {"inline", "threaded", "adversarial"}},
                        {"mode", {"training", "inference"}},
                        {"optimizer", OptimizerNames()},
-                       {"precision", {"float32", "bfloat16", "float16"}},
+                       {"precision", {"float32", "bfloat16", "float16", "fp8"}},
                        {"schedule", ScheduleWords()}},
           .arguments = ZooWords()};
 }

@@ -19,9 +19,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "models/load_plan.h"
 #include "pcg/ir/plan.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/messages.h"
 #include "pcg/support/program.h"
 #include "pcg/support/program_flags.h"
@@ -69,10 +71,20 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
+// In what the next plan must compute, as flags of isomer-optimize.
+std::string FlagsOfPrecision(const Plan& plan) {
+  std::string flags = absl::StrCat(" --precision=", PrecisionName(plan));
+  if (!plan.fp8.any()) return flags;
+  const std::string kept = plan.fp8.kept.empty() ? "none" : absl::StrJoin(plan.fp8.kept, ",");
+  absl::StrAppend(&flags, " --fp8_scaling=", Fp8ScalingName(plan.fp8.scaling),
+                  " --fp8_keep=", ShellQuoted(kept));
+  return flags;
+}
+
 // What the parent knows of a plan.
 struct PlanFacts {
   int64_t num_devices = 1;
-  std::string machine, optimizer, precision;
+  std::string machine, optimizer, precision_flags;
   bool clips = false, averages = false;
 };
 
@@ -118,7 +130,7 @@ class Parent {
     facts_ = {plan.num_devices,
               plan.machine,
               std::string(OptimizerName(plan.update.optimizer)),
-              std::string(PrecisionName(plan.precision)),
+              FlagsOfPrecision(plan),
               plan.update.clips,
               plan.update.averages};
     is_plan_ = true;
@@ -230,10 +242,10 @@ class Parent {
     if (command.empty()) {
       const std::string optimize =
           (std::filesystem::path(OwnProgram()).parent_path() / "isomer-optimize").string();
-      command = absl::StrCat(
-          ShellQuoted(optimize), " {model} --machine=", ShellQuoted(facts_.machine),
-          " --nodes=1 --devices_per_node={devices} --optimizer=", facts_.optimizer,
-          " --precision=", facts_.precision, FlagsOfUpdate(), " --out={out} --quiet >/dev/null");
+      command =
+          absl::StrCat(ShellQuoted(optimize), " {model} --machine=", ShellQuoted(facts_.machine),
+                       " --nodes=1 --devices_per_node={devices} --optimizer=", facts_.optimizer,
+                       facts_.precision_flags, FlagsOfUpdate(), " --out={out} --quiet >/dev/null");
     }
     command = absl::StrReplaceAll(command, {{"{model}", ShellQuoted(model)},
                                             {"{devices}", absl::StrCat(available)},

@@ -198,10 +198,14 @@ ChoiceParts PartsOfChoice(const ChoiceSpace& space, const ShardingChoice& choice
   parts.on_upper = uses(tables.num_devices() / 2);
   const auto sharding = InferSharding(space.op, types);
   if (!sharding.ok()) return parts;
+  // A plan may keep any product in bfloat16.
+  const Operator computed = AsComputed(space.op, node, options);
   const auto fastest_us = [&](const std::vector<bool>& gradients, const Work& work) {
     double us = kImpossibleUs;
     for (int64_t device : Kinds(cost, choice)) {
-      us = std::min(us, cost.CallUs(space.op, types, gradients, work, device));
+      for (const Operator* op : {&space.op, &computed}) {
+        us = std::min(us, cost.CallUs(*op, types, gradients, work, device));
+      }
     }
     return us;
   };

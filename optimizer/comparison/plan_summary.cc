@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult
   const bool training = plan.mode == "training";
   return {
       {"devices", absl::StrCat(plan.num_devices)},
-      {"precision", std::string(PrecisionName(plan.precision))},
+      {"precision", std::string(PrecisionName(plan))},
       {"pipeline stages", absl::StrCat(pipeline.has_value() ? pipeline->stages : 1)},
       {"chunks of a stage", absl::StrCat(pipeline.has_value() ? pipeline->chunks : 1)},
       {"order of micro-batches", pipeline.has_value() ? OrderText(pipeline->shape) : "none"},

@@ -30,10 +30,10 @@ CostModel::CostModel(Machine machine, const Profile* profile)
 }
 
 template <typename TimeOf>
-TaskTime CostModel::Slowest(int64_t device, DataType dtype, TimeOf time_of) const {
+TaskTime CostModel::Slowest(int64_t device, DataType dtype, TimeOf time_of, bool fp8) const {
   const auto on = [&](const DeviceKind& kind) {
     return time_of(Roofline{.launch_us = kind.launch_us,
-                            .flops_per_us = kind.FlopsPerUs(dtype),
+                            .flops_per_us = fp8 ? kind.Fp8FlopsPerUs() : kind.FlopsPerUs(dtype),
                             .memory_bytes_per_us = kind.memory_bytes_per_us,
                             .kind = &kind});
   };
@@ -66,10 +66,12 @@ TaskTime CostModel::CallTime(const Operator& op, absl::Span<const TensorType> op
                              int64_t device) const {
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   const auto first = std::find_if(operands.begin(), operands.end(), is_float);
-  return Slowest(device, first == operands.end() ? DataType::kFloat32 : first->dtype,
-                 [&](const Roofline& roofline) {
-                   return kernels_.CallTime(op, operands, wanted, work, roofline);
-                 });
+  return Slowest(
+      device, first == operands.end() ? DataType::kFloat32 : first->dtype,
+      [&](const Roofline& roofline) {
+        return kernels_.CallTime(op, operands, wanted, work, roofline);
+      },
+      Fp8ScalingOf(op) != Fp8Scaling::kNone);
 }
 
 double CostModel::PackingUs(int64_t sent, int64_t received) const {

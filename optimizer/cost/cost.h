@@ -14,6 +14,7 @@
 #include "optimizer/cost/collective_cost.h"
 #include "optimizer/cost/kernel_cost.h"
 #include "optimizer/machine/machine.h"
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/operator.h"
 #include "pcg/ir/tensor_type.h"
 #include "pcg/profile/profile.h"
@@ -89,7 +90,7 @@ class CostModel {
   // The maximum of `time_of(roofline)` over the kinds that `device` may be.
   double LeastElementwiseUs(TaskKind kind, int64_t bytes, int64_t device) const;
   template <typename TimeOf>
-  TaskTime Slowest(int64_t device, DataType dtype, TimeOf time_of) const;
+  TaskTime Slowest(int64_t device, DataType dtype, TimeOf time_of, bool fp8 = false) const;
 
   std::optional<double> MeasuredUs(TaskKind kind, int64_t bytes, int64_t count, int64_t first,
                                    int64_t last) const;

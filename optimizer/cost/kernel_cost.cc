@@ -54,13 +54,38 @@ double EffectiveFlops(const Operator& op, absl::Span<const TensorType> operands,
   return flops;
 }
 
+// How many numbers the products read.
+double NumbersOf(absl::Span<const ProductShape> products) {
+  double numbers = 0;
+  for (const ProductShape& product : products) {
+    numbers +=
+        static_cast<double>(product.batch * product.k) * static_cast<double>(product.m + product.n);
+  }
+  return numbers;
+}
+
+// Operands are rounded to 8 bits by a kernel each, which reads 16 bits a number, twice if all
+// numbers share a scale, and writes the 8 that the product reads. A gradient that both products of
+// the backward pass take is rounded for each: scales lie along their sums.
+double Fp8RoundingUs(const Operator& op, size_t products, double numbers,
+                     const Roofline& roofline) {
+  if (numbers == 0) return 0;
+  const double bytes_a_number = Fp8ScalingOf(op) == Fp8Scaling::kTensor ? 2 + 2 + 1 : 2 + 1;
+  return 2 * static_cast<double>(products) * roofline.launch_us +
+         numbers * bytes_a_number / roofline.memory_bytes_per_us;
+}
+
 // Each matrix product is a kernel of its own.
 TaskTime RooflineTime(const Operator& op, absl::Span<const TensorType> operands,
                       const std::vector<bool>& wanted, const Work& work, const Roofline& roofline) {
   const bool two_kernels = wanted.size() >= 2 && wanted[0] && wanted[1] && GradientsAreProducts(op);
-  return {roofline.Us(EffectiveFlops(op, operands, wanted, work, roofline.kind),
-                      static_cast<double>(work.bytes)) +
-              (two_kernels ? roofline.launch_us : 0),
+  std::vector<ProductShape> products;
+  if (Fp8ScalingOf(op) != Fp8Scaling::kNone) products = ProductsOf(op, operands, wanted);
+  const double rounded = NumbersOf(products);
+  const double bytes = std::max(static_cast<double>(work.bytes) - rounded, 0.0);
+  return {roofline.Us(EffectiveFlops(op, operands, wanted, work, roofline.kind), bytes) +
+              (two_kernels ? roofline.launch_us : 0) +
+              Fp8RoundingUs(op, products.size(), rounded, roofline),
           TimeOrigin::kRoofline};
 }
 
@@ -73,7 +98,7 @@ TaskTime KernelCost::CallTime(const Operator& op, absl::Span<const TensorType> o
   if (const KernelTime* measured = profile_->Find(op, operands, wanted)) {
     return {measured->median_us + profile_->task_overhead_us, TimeOrigin::kMeasured};
   }
-  const std::string family = KernelFamily(op.kind(), operands, !wanted.empty());
+  const std::string family = KernelFamily(op, operands, !wanted.empty());
   std::lock_guard lock(mutex_);
   const auto [at, added] = estimates_.try_emplace({family, work.flops, work.bytes}, -1);
   if (added) {

@@ -162,12 +162,12 @@ std::string Machine::ToString() const {
 }
 
 void AddToDigest(Digest* digest, const DeviceKind& kind) {
-  const auto& [name, flops_per_us, flops_per_us_of, memory_bytes_per_us, memory_bytes,
-               peak_fraction, multiprocessors, attention_fraction, attention_backward_fraction,
-               launch_us, host_bytes_per_us] = kind;
-  digest->Add(name, flops_per_us, flops_per_us_of, memory_bytes_per_us, memory_bytes, peak_fraction,
-              multiprocessors, attention_fraction, attention_backward_fraction, launch_us,
-              host_bytes_per_us);
+  const auto& [name, flops_per_us, flops_per_us_of, fp8_flops_per_us, memory_bytes_per_us,
+               memory_bytes, peak_fraction, multiprocessors, attention_fraction,
+               attention_backward_fraction, launch_us, host_bytes_per_us] = kind;
+  digest->Add(name, flops_per_us, flops_per_us_of, fp8_flops_per_us, memory_bytes_per_us,
+              memory_bytes, peak_fraction, multiprocessors, attention_fraction,
+              attention_backward_fraction, launch_us, host_bytes_per_us);
 }
 
 void AddToDigest(Digest* digest, const Machine::Level& level) {

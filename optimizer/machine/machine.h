@@ -19,6 +19,7 @@
 #ifndef ISOMER_OPTIMIZER_MACHINE_MACHINE_H_
 #define ISOMER_OPTIMIZER_MACHINE_MACHINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -37,6 +38,7 @@ struct DeviceKind {
   std::string name;
   double flops_per_us = 0;                     // float32 matrix products, as achieved
   std::map<DataType, double> flops_per_us_of;  // other data types, where they differ
+  double fp8_flops_per_us = 0;                 // of operands in 8 bits; 0: there are none
   double memory_bytes_per_us = 0;              // as achieved
   int64_t memory_bytes = 0;
   double peak_fraction = 1;  // of the advertised rates, in the rates above
@@ -49,6 +51,10 @@ struct DeviceKind {
   double host_bytes_per_us = 0;  // to or from host memory; 0: host memory is not used
 
   double FlopsPerUs(DataType dtype) const;
+  // Of products in 8 bits of plans in bfloat16, whether or not there are faster ones.
+  double Fp8FlopsPerUs() const {
+    return std::max(fp8_flops_per_us, FlopsPerUs(DataType::kBFloat16));
+  }
 };
 void AddToDigest(Digest* digest, const DeviceKind& kind);
 

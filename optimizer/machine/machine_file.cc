@@ -9,6 +9,7 @@
 #include "optimizer/machine/machine.pb.h"
 #include "optimizer/machine/machine_named.h"
 #include "optimizer/machine/machine_units.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -41,6 +42,11 @@ absl::StatusOr<DeviceKind> KindFromProto(const MachineProto::Device& device,
   kind.flops_per_us = device.peak_tflops() * 1e6 * fraction;
   for (const auto& rate : device.rates()) {
     const std::string place = absl::StrCat(where, ".rates of '", rate.dtype(), "'");
+    if (rate.dtype() == kFp8Precision) {
+      ISOMER_RETURN_IF_ERROR(CheckQuantity(place, "peak_tflops", rate.peak_tflops()));
+      kind.fp8_flops_per_us = rate.peak_tflops() * 1e6 * fraction;
+      continue;
+    }
     const absl::StatusOr<DataType> dtype = ParseDataType(rate.dtype());
     if (!dtype.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": ", dtype.status().message()));

@@ -46,9 +46,20 @@ WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype) {
                        options.low_precision_sums, options.averages, options.clips);
 }
 
+Operator AsComputed(const Operator& op, const ComputeGraph::ComputeNode& node,
+                    const CostOptions& options) {
+  if (options.fp8_scaling == Fp8Scaling::kNone || !CanBeFp8(op.kind())) return op;
+  return node.operands[0].stored == node.operands[1].stored ? op : WithFp8(op, options.fp8_scaling);
+}
+
 ChoicePricer::ChoicePricer(const CostModel& cost, const CostOptions& options,
                            const ChoiceSpace& space, const ComputeGraph::ComputeNode& node)
-    : cost_(cost), options_(options), space_(space), node_(node), sharding_(space.sharding) {
+    : cost_(cost),
+      options_(options),
+      space_(space),
+      node_(node),
+      op_(AsComputed(space.op, node, options)),
+      sharding_(space.sharding) {
   std::vector<TensorType> types = space.operands;
   for (TensorType& type : types) {
     if (!IsLoss(space.op.kind())) type.dtype = ComputedIn(options.precision, type.dtype);
@@ -103,7 +114,7 @@ double ChoicePricer::UpdateUs(const Placement& weight, const ShardingChoice& cho
 
 ChoiceCost ChoicePricer::CostOf(const ShardingChoice& choice) {
   SetSharding(choice);
-  const Operator& op = space_.op;
+  const Operator& op = op_;
   const Work forward = ForwardWork(op, sharding_, types_, /*saves=*/backward_);
   double us = SlowestUs(
       cost_, choice, [&](int64_t device) { return cost_.CallUs(op, types_, {}, forward, device); });

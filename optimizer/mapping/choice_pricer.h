@@ -34,6 +34,7 @@ class ChoicePricer {
   const CostOptions& options_;
   const ChoiceSpace& space_;
   const ComputeGraph::ComputeNode& node_;
+  const Operator op_;  // as computed
   std::vector<bool> wanted_;
   bool backward_ = false;
   // For the current choice; the declaration is set once.
@@ -51,6 +52,9 @@ int64_t StoredBytes(const ShardingChoice& choice, const ComputeGraph::ComputeNod
 inline DataType ComputedIn(DataType precision, DataType dtype) {
   return dtype == DataType::kFloat32 ? precision : dtype;
 }
+// The call as it is computed: a product with a stored operand in 8 bits, if the options say so.
+Operator AsComputed(const Operator& op, const ComputeGraph::ComputeNode& node,
+                    const CostOptions& options);
 // Bytes per element of a weight that is `dtype` in the graph, if all its users compute in
 // `precision`.
 WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype);

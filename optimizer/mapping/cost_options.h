@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/tensor_type.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/support/digest.h"
@@ -15,6 +16,9 @@ struct CostOptions {
   // float32 tensors are computed, stored and sent in this type; weight gradients only with
   // `low_precision_sums` (pcg/ir/precision.h).
   DataType precision = DataType::kFloat32;
+  // Of products with weights (pcg/ir/fp8.h). Those that a plan keeps in bfloat16 are priced as the
+  // others, until whole plans are predicted.
+  Fp8Scaling fp8_scaling = Fp8Scaling::kNone;
   OptimizerKind optimizer = OptimizerKind::kSgd;
   // Choices are for `num_devices` devices (0: all) from `first_device` on.
   int64_t num_devices = 0;

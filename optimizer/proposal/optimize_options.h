@@ -15,6 +15,7 @@
 #include "optimizer/proposal/strategy_search.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/substitution/search.h"
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/tensor_type.h"
 #include "pcg/ir/weight_update.h"
 
@@ -24,6 +25,7 @@ struct OptimizeOptions {
   Strategy strategy = Strategy::kHierarchical;
   bool training = true;
   DataType precision = DataType::kFloat32;  // what the plan computes in
+  Fp8Products fp8 = {};                     // of bfloat16, which products are in 8 bits
   UpdateOptions update = {};                // of weights, in training
   // Take another method of updating weights where it is faster, or where alone the plan fits.
   bool choose_update_method = false;

@@ -22,6 +22,7 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
                    .precision = options.precision,
                    .optimizer = options.update.optimizer};
   cost.num_devices = options.devices;
+  cost.fp8_scaling = options.fp8.scaling;
   cost.low_precision_sums = options.update.low_precision_sums;
   cost.clips = options.update.clips;
   cost.averages = options.update.averages;
@@ -82,6 +83,7 @@ absl::StatusOr<Plan> SearchContext::PlanOf(const MappedModel& mapped, const Para
 
 void SearchContext::SetOptions(Plan* plan) const {
   plan->precision = options.precision;
+  plan->fp8 = options.fp8;
   plan->update = options.update;
 }
 

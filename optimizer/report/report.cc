@@ -197,8 +197,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                           Rows(lowered, times, cost.machine(), index, result.pipeline.has_value()));
   std::string text = absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
-                                     cost.machine().ToString(), plan.mode,
-                                     PrecisionName(plan.precision), OriginText(result));
+                                     cost.machine().ToString(), plan.mode, PrecisionName(plan),
+                                     OriginText(result));
   size_t width = 9;
   for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
   const int w = static_cast<int>(width);

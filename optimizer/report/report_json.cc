@@ -108,7 +108,11 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   json["devices"] = plan.num_devices;
   json["simulated_devices"] = result.simulation.devices;
   json["mode"] = plan.mode;
-  json["precision"] = std::string(PrecisionName(plan.precision));
+  json["precision"] = std::string(PrecisionName(plan));
+  if (plan.fp8.any()) {
+    json["fp8_scaling"] = std::string(Fp8ScalingName(plan.fp8.scaling));
+    json["fp8_kept"] = plan.fp8.kept;
+  }
   json["operators"] = plan.model.graph.num_nodes();
   json["plan"] = result.origin;
   json["fits"] = result.fits;

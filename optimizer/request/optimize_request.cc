@@ -4,6 +4,8 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -18,6 +20,8 @@
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/substitution/search_cache.h"
 #include "optimizer/walk/mcmc.h"
+#include "pcg/ir/precision.h"
+#include "pcg/profile/fp8_errors.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/status_macros.h"
@@ -34,6 +38,32 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name) {
       absl::StrCat("--search=", name,
                    ": there are hierarchical, enumeration, egraph, algebra, sequential, mcmc and "
                    "exhaustive"));
+}
+
+absl::Status SetPrecision(const OptimizeRequest& request, OptimizeOptions* options) {
+  const auto precision = ParsePlanPrecision(request.precision);
+  if (!precision.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
+  }
+  std::tie(options->precision, options->fp8) = *precision;
+  if (!options->fp8.any()) {
+    return RefuseOptions(request, {"fp8_scaling", "fp8_keep", "fp8_errors", "fp8_error"},
+                         "is for --precision=fp8");
+  }
+  const auto scaling = ParseFp8Scaling(request.fp8_scaling);
+  if (!scaling.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--fp8_scaling: ", scaling.status().message()));
+  }
+  options->fp8.scaling = *scaling;
+  options->fp8.error_budget = request.fp8_error;
+  constexpr double kMostError = 1;
+  if (!(request.fp8_error >= 0 && request.fp8_error <= kMostError)) {
+    return absl::InvalidArgumentError(absl::StrCat("--fp8_error is 0 to ", kMostError));
+  }
+  if (!request.fp8_errors.empty() && request.fp8_error == 0) {
+    return absl::InvalidArgumentError("--fp8_errors needs --fp8_error, the most that they may be");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOptions* options) {
@@ -205,11 +235,7 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
     return absl::InvalidArgumentError(
         absl::StrCat("--attention=", attention, ": there are flash and unfused"));
   }
-  const auto precision = ParsePrecision(request.precision);
-  if (!precision.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--precision: ", precision.status().message()));
-  }
-  options.precision = *precision;
+  ISOMER_RETURN_IF_ERROR(SetPrecision(request, &options));
   ISOMER_RETURN_IF_ERROR(SetGradientPrecision(request, &options));
   if (options.strategy == Strategy::kExhaustive && options.precision != DataType::kFloat32) {
     return absl::InvalidArgumentError("--search=exhaustive is for --precision=float32");
@@ -294,6 +320,65 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   const std::string cache_dir = request.cache_dir;
   options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
   return options;
+}
+
+namespace {
+
+// More weights, until the errors that were measured are within --fp8_error.
+absl::Status KeepWithin(const OptimizeRequest& request, const Model& model,
+                        std::set<std::string>* kept) {
+  ISOMER_ASSIGN_OR_RETURN(const Fp8Errors errors, LoadFp8Errors(request.fp8_errors));
+  const std::string& path = request.fp8_errors;
+  if (errors.mode != request.mode) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": errors of ", errors.mode, ", and --mode=", request.mode));
+  }
+  if (Fp8ScalingName(errors.scaling) != request.fp8_scaling) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": errors with a scale per ",
+                                                   Fp8ScalingName(errors.scaling),
+                                                   ", and --fp8_scaling=", request.fp8_scaling));
+  }
+  const auto within =
+      KeptWithin(request.fp8_error, model.graph, errors, {kept->begin(), kept->end()});
+  if (!within.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", within.status().message()));
+  }
+  kept->insert(within->begin(), within->end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddKeptWeights(const OptimizeRequest& request, const Model& model,
+                            OptimizeOptions* options) {
+  if (!options->fp8.any()) return absl::OkStatus();
+  const std::vector<std::string> all = WeightsOfProducts(model.graph);
+  if (all.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--precision=fp8: ", model.name, " has no products with weights that can be in 8 bits"));
+  }
+  std::set<std::string> kept;
+  for (const std::string& name : request.fp8_keep) {
+    if (name == "none" && request.fp8_keep.size() == 1) break;
+    if (name == "ends") {
+      const std::vector<std::string> ends = WeightsOfFirstAndLastProducts(model.graph);
+      kept.insert(ends.begin(), ends.end());
+    } else if (std::binary_search(all.begin(), all.end(), name)) {
+      kept.insert(name);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("--fp8_keep: no product is with a weight '",
+                                                     name, "', as one is with '", all.front(),
+                                                     "'; there are ends and none, too"));
+    }
+  }
+  if (!request.fp8_errors.empty()) ISOMER_RETURN_IF_ERROR(KeepWithin(request, model, &kept));
+  if (kept.size() == all.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--fp8_keep: it keeps all ", all.size(),
+                     " weights of products in bfloat16 (--precision=bfloat16)"));
+  }
+  options->fp8.kept.assign(kept.begin(), kept.end());
+  return absl::OkStatus();
 }
 
 absl::Status AddCompared(const OptimizeRequest& request, const Model& model,

@@ -54,6 +54,10 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request);
 
 absl::StatusOr<SearchPolicy> PolicyOf(const OptimizeRequest& request);
 
+// Which weights' products keep bfloat16 in a plan with products in 8 bits.
+absl::Status AddKeptWeights(const OptimizeRequest& request, const Model& model,
+                            OptimizeOptions* options);
+
 // Reads the user's own configuration, if `request` names one, for the search of `model` to beat.
 // `notes` receives lines that the user should see.
 absl::Status AddCompared(const OptimizeRequest& request, const Model& model,

@@ -28,8 +28,20 @@
     "and values: what OUTPUT is after a step, INPUT is in the next, and stays on the devices. "    \
     "Without, outputs present.* and inputs past.* of one type are paired; none: none are")         \
   X(std::string, precision, "float32",                                                             \
-    "what the plan computes in: float32, bfloat16 or float16; what is trained, the "               \
-    "masters of weights, stays float32")                                                           \
+    "what the plan computes in: float32, bfloat16, float16 or fp8, which is bfloat16 but for "     \
+    "products with weights; what is trained, the masters of weights, stays float32")               \
+  X(std::string, fp8_scaling, "tensor",                                                            \
+    "of --precision=fp8, what has a scale of its own: tensor, an operand of a product; row, each " \
+    "of its rows; or block, 128 neighbours of a row")                                              \
+  X(std::vector<std::string>, fp8_keep, {"ends"},                                                  \
+    "of --precision=fp8, the weights whose products keep bfloat16, separated by commas: names, "   \
+    "or ends, those of the first and the last products; none: no weights")                         \
+  X(std::string, fp8_errors, "",                                                                   \
+    "of --precision=fp8, a file of isomer-profile --fp8_errors: more weights keep bfloat16, so "   \
+    "that --fp8_error is not exceeded")                                                            \
+  X(double, fp8_error, 0,                                                                          \
+    "how far rounding may take the gradient by all weights (in inference all outputs), of its "    \
+    "norm, as isomer-run --check measures it")                                                     \
   X(std::string, attention, "flash",                                                               \
     "flash, fused kernels that keep no scores; or unfused, which writes and reads "                \
     "them")                                                                                        \

@@ -156,6 +156,7 @@ absl::StatusOr<GridRequest> GridOfPlan(const Plan& plan, const RuleIndex& rules,
   options.plan = kGrid;
   options.training = plan.mode == "training";
   options.precision = plan.precision;
+  options.fp8 = plan.fp8;
   options.update = plan.update;
   options.without = {"grids"};
   ISOMER_ASSIGN_OR_RETURN(const SeenInPlan seen, SeenIn(plan));

@@ -224,6 +224,7 @@ absl::StatusOr<std::vector<NodeResults>> ResultsOfNodes(const CostModel& cost, c
   Plan kept = plan;
   kept.recomputed.clear();
   kept.precision = DataType::kFloat32;
+  kept.fp8 = {};
   ISOMER_ASSIGN_OR_RETURN(const LoweredPlan lowered, LowerForSimulation(cost.machine(), kept));
   const Graph& graph = lowered.mapped.graph;
   const Schedule& schedule = lowered.schedule;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/simulator/simulator.h"
 #include "optimizer/simulator/task_graph_value.h"
 #include "pcg/ir/states.h"
@@ -107,10 +108,13 @@ absl::Status TaskGraph::AddChoice(int n, const ShardingChoice* choice,
   for (const auto& operand : node.operands) wanted.push_back(training_ && operand.gradient);
   if (training_) weights = SeparateGradients(op, node);
   const bool stored = !node.operands.empty() && node.operands[0].stored;
-  std::unique_ptr<NodeClass>& slot = classes_[{space, wanted, weights, stored}];
+  const Operator computed = AsComputed(op, node, tables_.options());
+  std::unique_ptr<NodeClass>& slot =
+      classes_[{space, Fp8ScalingOf(computed), wanted, weights, stored}];
   if (slot == nullptr) {
     slot = std::make_unique<NodeClass>();
     slot->space = space;
+    slot->op = computed;
     slot->wanted = wanted;
     slot->weights = weights;
     slot->stored = stored;
@@ -204,9 +208,9 @@ absl::StatusOr<const TaskGraph::ChoiceInfo*> TaskGraph::InfoOf(int node) {
   for (const Placement& output : made->choice->outputs) {
     made->outputs.push_back(moves_.Intern(output));
   }
-  ISOMER_ASSIGN_OR_RETURN(
-      made->call, moves_.Call(node_class.space->op, made->operands, made->choice->outputs[0].view,
-                              node_class.wanted, node_class.stored));
+  ISOMER_ASSIGN_OR_RETURN(made->call,
+                          moves_.Call(node_class.op, made->operands, made->choice->outputs[0].view,
+                                      node_class.wanted, node_class.stored));
   if (!node_class.weights.empty()) {
     std::vector<bool> data = node_class.wanted;
     for (size_t o = 0; o < data.size(); ++o) data[o] = data[o] && !node_class.weights[o];
@@ -225,7 +229,7 @@ absl::StatusOr<const MoveFragment*> TaskGraph::ArrivalAt(Use use, int place) {
   std::vector<int> operands = info->operands;
   operands[use.operand] = place;
   ISOMER_ASSIGN_OR_RETURN(const CallFragment* call,
-                          moves_.Call(node_class.space->op, operands, info->choice->outputs[0].view,
+                          moves_.Call(node_class.op, operands, info->choice->outputs[0].view,
                                       node_class.wanted, node_class.stored));
   return &call->arrivals[use.operand];
 }

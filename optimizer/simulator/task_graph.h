@@ -100,6 +100,7 @@ class TaskGraph {
   // A call with given wanted gradients.
   struct NodeClass {
     const ChoiceSpace* space = nullptr;
+    Operator op;  // as computed
     std::vector<bool> wanted;
     // Operands whose gradients may be a task of their own (split_gradients.h); or empty.
     std::vector<bool> weights;
@@ -245,7 +246,8 @@ class TaskGraph {
   std::vector<int32_t> late_output_;
   BlockTimeline timeline_{0, 0};
 
-  using ClassKey = std::tuple<const ChoiceSpace*, std::vector<bool>, std::vector<bool>, bool>;
+  using ClassKey =
+      std::tuple<const ChoiceSpace*, Fp8Scaling, std::vector<bool>, std::vector<bool>, bool>;
   std::map<ClassKey, std::unique_ptr<NodeClass>> classes_;
 
   // State that Rollback restores: before each SetChoice, the choice and what is derived from it.

@@ -30,7 +30,7 @@ void TaskGraph::FindContractions() {
 
 absl::StatusOr<std::vector<Picoseconds>> TaskGraph::GradientTimes(
     const ChoiceInfo& info, const NodeClass& node_class, const std::vector<bool>& wanted) const {
-  const Operator& op = node_class.space->op;
+  const Operator& op = node_class.op;
   std::vector<TensorType> types;
   for (int operand : info.operands) types.push_back(moves_.place(operand).placement.type);
   ISOMER_ASSIGN_OR_RETURN(const Sharding sharding, InferSharding(op, types));

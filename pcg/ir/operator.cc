@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
@@ -185,6 +186,15 @@ absl::Status NormalizeAttributes(Operator* op) {
                          "' has the wrong type: ", AttributeText(*value)));
       }
     }
+  }
+  if (const AttributeValue* fp8 = op->Find(kFp8Attribute); CanBeFp8(op->kind()) && fp8 != nullptr) {
+    const auto* scaling = std::get_if<int64_t>(fp8);
+    if (scaling == nullptr || *scaling <= static_cast<int64_t>(Fp8Scaling::kNone) ||
+        *scaling > static_cast<int64_t>(Fp8Scaling::kBlock)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("operator ", op->name(), ": no scaling ", AttributeText(*fp8), " of fp8"));
+    }
+    known.push_back(kFp8Attribute);
   }
   for (const Attribute& attribute : op->attributes()) {
     if (std::find(known.begin(), known.end(), attribute.name) == known.end()) {

@@ -84,7 +84,14 @@ template <typename Message>
 absl::StatusOr<Operator> OperatorFromProto(const Message& message) {
   ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(message.op()));
   Operator op(kind);
-  for (const auto& attribute : message.attributes()) op.Set(attribute.name(), FromProto(attribute));
+  for (const auto& attribute : message.attributes()) {
+    if (attribute.name() == kFp8Attribute) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("operator ", op.name(), " has no attribute '", kFp8Attribute,
+                       "': a plan says which products are in 8 bits"));
+    }
+    op.Set(attribute.name(), FromProto(attribute));
+  }
   return op;
 }
 
@@ -390,6 +397,14 @@ ZeroBubble FromProto(const proto::ZeroBubbleProto& message) {
           .weights = time(message.weights())};
 }
 
+absl::StatusOr<Fp8Products> FromProto(const proto::Fp8Proto& message) {
+  Fp8Products products;
+  ISOMER_ASSIGN_OR_RETURN(products.scaling, ParseFp8Scaling(message.scaling()));
+  products.kept = {message.kept().begin(), message.kept().end()};
+  products.error_budget = message.error_budget();
+  return products;
+}
+
 }  // namespace
 
 void ToProto(const Plan& plan, proto::PlanProto* message) {
@@ -397,6 +412,12 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
   message->set_mode(plan.mode);
   if (plan.precision != DataType::kFloat32) {
     message->set_precision(std::string(PrecisionName(plan.precision)));
+  }
+  if (plan.fp8.any()) {
+    proto::Fp8Proto* fp8 = message->mutable_fp8();
+    fp8->set_scaling(std::string(Fp8ScalingName(plan.fp8.scaling)));
+    for (const std::string& weight : plan.fp8.kept) fp8->add_kept(weight);
+    fp8->set_error_budget(plan.fp8.error_budget);
   }
   if (plan.update != UpdateOptions()) ToProto(plan.update, message->mutable_update());
   message->set_machine(plan.machine);
@@ -454,6 +475,10 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   if (!message.precision().empty()) {
     ISOMER_ASSIGN_OR_RETURN(plan.precision, ParsePrecision(message.precision()));
   }
+  if (message.has_fp8()) {
+    ISOMER_ASSIGN_OR_RETURN(plan.fp8, FromProto(message.fp8()));
+    ISOMER_RETURN_IF_ERROR(CheckFp8Products(plan.fp8, plan.precision));
+  }
   if (message.has_update()) {
     ISOMER_ASSIGN_OR_RETURN(plan.update, FromProto(message.update()));
   }
@@ -503,22 +528,6 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   plan.peak_flops = message.peak_flops();
   plan.seal = message.seal();
   return plan;
-}
-
-std::vector<std::string> DeviationsOf(const Plan& plan) {
-  std::vector<std::string> deviations;
-  if (plan.update.steps_between_flushes > 1) {
-    deviations.push_back(
-        absl::StrCat("gradients are of weights that are one step old, but for the first step of "
-                     "every ",
-                     plan.update.steps_between_flushes, " (2BW)"));
-  }
-  if (plan.precision != DataType::kFloat32) {
-    deviations.push_back(absl::StrCat(
-        "it computes in ", PrecisionName(plan.precision),
-        plan.update.low_precision_sums ? ", and sums gradients over devices in it" : ""));
-  }
-  return deviations;
 }
 
 absl::Status SaveModel(const std::string& path, const Model& model) {

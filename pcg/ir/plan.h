@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/graph.h"
 #include "pcg/ir/machine_view.h"
 #include "pcg/ir/stored_values.h"
@@ -89,6 +90,7 @@ struct Plan {
   std::string mode = "training";  // or "inference"
   // What it computes in, a float type; the graph says float32 (pcg/ir/precision.h).
   DataType precision = DataType::kFloat32;
+  Fp8Products fp8 = {};  // of bfloat16 alone
   UpdateOptions update;  // in training
   std::string machine;   // name of the machine it was made for
   int64_t num_devices = 1;
@@ -117,10 +119,14 @@ struct Plan {
 // into one that still runs but is not what was predicted.
 uint64_t SealOf(const Plan& plan);
 
+// What it computes in, as `--precision` has it: "bfloat16", or "fp8" where products are in 8 bits.
+absl::string_view PrecisionName(const Plan& plan);
+
 // In what a step of the plan is not the model's, though its graph is equal: lines for people. A
 // plan of the model's own precision without delayed weights has none.
 //   "weights are up to one version old, and change every 4 steps (2BW)"
 //   "it computes in bfloat16"
+//   "it computes in bfloat16, and multiplies by 12 of 16 weights in 8 bits (fp8, a scale per row)"
 std::vector<std::string> DeviationsOf(const Plan& plan);
 
 // Files: kinds "model" and "plan" (docs/file-formats.md); binary, or text when the path ends in

@@ -55,12 +55,14 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
 class PrecisionRewrite {
  public:
   PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
-                   DataType precision, absl::Span<const NodeId> recomputed, bool training)
+                   DataType precision, absl::Span<const NodeId> recomputed, bool training,
+                   const Fp8Products& fp8)
       : graph_(graph),
         views_(views),
         loss_(loss),
         low_(precision),
         training_(training),
+        fp8_(fp8),
         users_(graph.Users()) {
     recomputed_.insert(recomputed.begin(), recomputed.end());
     for (int id = 0; id < graph.num_nodes(); ++id) {
@@ -106,6 +108,7 @@ class PrecisionRewrite {
   absl::string_view loss_;
   const DataType low_;
   const bool training_;
+  const Fp8Products& fp8_;
   const std::vector<std::vector<Graph::Use>> users_;
   std::map<TensorRef, int> uses_;          // by calls and outputs
   std::vector<bool> leads_to_loss_alone_;  // by node
@@ -222,6 +225,7 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   if (low && kind == OpKind::kCast && IsFloat32({id, 0})) {
     op.Set("to", static_cast<int64_t>(low_));
   }
+  if (low) op = WithFp8(std::move(op), ScalingOfProduct(graph_, id, fp8_));
   ISOMER_ASSIGN_OR_RETURN(const NodeId added,
                           AddNode(std::move(op), std::move(inputs), node.name, views_[id.value]));
   if (recomputed_.contains(id)) now_recomputed_.insert(added);
@@ -328,6 +332,16 @@ absl::StatusOr<DataType> ParsePrecision(absl::string_view name) {
       absl::StrCat("precision '", name, "': there are float32, bfloat16 and float16"));
 }
 
+absl::StatusOr<std::pair<DataType, Fp8Products>> ParsePlanPrecision(absl::string_view name) {
+  if (name == kFp8Precision) {
+    return std::pair(DataType::kBFloat16, Fp8Products{.scaling = Fp8Scaling::kTensor});
+  }
+  const absl::StatusOr<DataType> dtype = ParsePrecision(name);
+  if (dtype.ok()) return std::pair(*dtype, Fp8Products());
+  return absl::InvalidArgumentError(
+      absl::StrCat("precision '", name, "': there are float32, bfloat16, float16 and fp8"));
+}
+
 double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 1024 : 1; }
 
 double UnitRoundoff(DataType precision) {
@@ -347,16 +361,25 @@ double SmallestPositive(DataType precision) {
 
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
-                                           absl::Span<const NodeId> recomputed, bool training) {
+                                           absl::Span<const NodeId> recomputed, bool training,
+                                           const Fp8Products& fp8) {
+  ISOMER_RETURN_IF_ERROR(CheckFp8Products(fp8, precision));
   if (precision == DataType::kFloat32) {
     return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
   }
   // Where weights are used is known when all else is.
-  PrecisionRewrite first(graph, views, loss, precision, recomputed, training);
+  PrecisionRewrite first(graph, views, loss, precision, recomputed, training, fp8);
   ISOMER_ASSIGN_OR_RETURN(MappedGraph mapped, first.Run({}));
   const std::set<NodeId> low_weights = first.LowWeights();
   if (low_weights.empty()) return mapped;
-  return PrecisionRewrite(graph, views, loss, precision, recomputed, training).Run(low_weights);
+  return PrecisionRewrite(graph, views, loss, precision, recomputed, training, fp8)
+      .Run(low_weights);
+}
+
+absl::StatusOr<MappedGraph> InPrecisionOf(const Plan& plan, const Graph& graph,
+                                          absl::Span<const MachineView> views) {
+  return ApplyPrecision(graph, views, plan.model.loss, plan.precision, plan.recomputed,
+                        plan.mode == "training", plan.fp8);
 }
 
 }  // namespace isomer

@@ -16,16 +16,20 @@
 //     else uses it: the low types do not count far.
 //   - Everything else runs in the low type; casts lie where the two meet.
 //   - Outputs have the types that they had. States (states.h) stay on the devices, and are low.
+//   - Of bfloat16, products with weights may be in 8 bits (pcg/ir/fp8.h): where they compute low,
+//     their calls get the attribute.
 // Micikevicius et al., "Mixed Precision Training" (2018).
 #ifndef ISOMER_PCG_IR_PRECISION_H_
 #define ISOMER_PCG_IR_PRECISION_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "pcg/ir/fp8.h"
 #include "pcg/ir/graph.h"
 #include "pcg/ir/plan.h"
 
@@ -34,6 +38,10 @@ namespace isomer {
 // "float32", "bfloat16", "float16". REQUIRES: IsFloat(precision).
 absl::string_view PrecisionName(DataType precision);
 absl::StatusOr<DataType> ParsePrecision(absl::string_view name);
+// What --precision may say besides: bfloat16, and products with weights in 8 bits.
+inline constexpr absl::string_view kFp8Precision = "fp8";
+// Of those names and that one: the type, and products in 8 bits with a scale per tensor.
+absl::StatusOr<std::pair<DataType, Fp8Products>> ParsePlanPrecision(absl::string_view name);
 
 // The gradient of the loss that training starts from, so that small gradients of float16 are not
 // lost: 1 for the others, which have the range of float32. The update divides by it. isomer-run
@@ -51,7 +59,10 @@ double SmallestPositive(DataType precision);
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
                                            absl::Span<const NodeId> recomputed = {},
-                                           bool training = true);
+                                           bool training = true, const Fp8Products& fp8 = {});
+// `graph` in the precision of the plan, which it may be the graph of on fewer devices.
+absl::StatusOr<MappedGraph> InPrecisionOf(const Plan& plan, const Graph& graph,
+                                          absl::Span<const MachineView> views);
 
 }  // namespace isomer
 

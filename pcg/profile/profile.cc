@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "pcg/ir/operator_traits.h"
+#include "pcg/ir/precision.h"
 #include "pcg/profile/profile.pb.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -66,11 +67,12 @@ std::string KernelKey(const Operator& op, absl::Span<const TensorType> operands,
   return key;
 }
 
-std::string KernelFamily(OpKind kind, absl::Span<const TensorType> operands, bool gradient) {
+std::string KernelFamily(const Operator& op, absl::Span<const TensorType> operands, bool gradient) {
   const auto is_float = [](const TensorType& type) { return IsFloat(type.dtype); };
   auto value = std::find_if(operands.begin(), operands.end(), is_float);
   if (value == operands.end()) value = operands.begin();
-  std::string family(OpName(kind));
+  std::string family(op.name());
+  if (Fp8ScalingOf(op) != Fp8Scaling::kNone) absl::StrAppend(&family, " ", kFp8Precision);
   if (value != operands.end()) absl::StrAppend(&family, " ", DataTypeName(value->dtype));
   if (gradient) family += " gradient";
   return family;

@@ -49,7 +49,7 @@ void AddToDigest(Digest* digest, const KernelTime& time);
 std::string KernelKey(const Operator& op, absl::Span<const TensorType> operands,
                       const std::vector<bool>& wanted);
 // Kernels that one formula in FLOPs and bytes describes: "matmul f32", "matmul f32 gradient".
-std::string KernelFamily(OpKind kind, absl::Span<const TensorType> operands, bool gradient);
+std::string KernelFamily(const Operator& op, absl::Span<const TensorType> operands, bool gradient);
 
 // The device that a profile is of. Times of another are another's.
 struct ProfiledDevice {

@@ -170,6 +170,7 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
     throw StatusError(absl::ResourceExhaustedError(absl::StrCat(given.source, ": ", *text)));
   }
+  ThrowIfError(AddKeptWeights(request, model, &options));
   ThrowIfError(AddCompared(request, model, &options, &plan->notes));
   std::shared_ptr<const CostContext> context = ContextOf(request, std::move(machine));
   const RuleIndex index(context->rules);
@@ -290,8 +291,7 @@ py::list WeightFilesOf(const PyPlan& plan) {
 
 // The plan's graph, as it runs: in its precision.
 MappedGraph MappedOf(const Plan& plan) {
-  return ValueOrThrow(ApplyPrecision(plan.graph, plan.views, plan.model.loss, plan.precision,
-                                     plan.recomputed, plan.mode == "training"));
+  return ValueOrThrow(InPrecisionOf(plan, plan.graph, plan.views));
 }
 
 // (id, name, kind, dtype, shape, shard shape, degrees, copies, partials, micro-batches, devices,
@@ -434,8 +434,8 @@ void BindPlans(py::module_* module) {
                              [](const PyPlan& p) { return ToPython(p.plan().model.name); })
       .def_property_readonly("loss", [](const PyPlan& p) { return ToPython(p.plan().model.loss); })
       .def_property_readonly("mode", [](const PyPlan& p) { return ToPython(p.plan().mode); })
-      .def_property_readonly(
-          "precision", [](const PyPlan& p) { return ToPython(PrecisionName(p.plan().precision)); })
+      .def_property_readonly("precision",
+                             [](const PyPlan& p) { return ToPython(PrecisionName(p.plan())); })
       .def_property_readonly(
           "optimizer",
           [](const PyPlan& p) { return ToPython(OptimizerName(p.plan().update.optimizer)); })

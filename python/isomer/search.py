@@ -15,7 +15,7 @@ from .progress import ProgressCallback, Reporter
 from .text import StrPath, path_bytes
 
 # Options that are files or folders.
-_PATHS = ("constraints", "compare", "rules", "profile", "cache_dir")
+_PATHS = ("constraints", "compare", "rules", "profile", "cache_dir", "fp8_errors")
 _TABLE = {name: (kind, default, text) for name, kind, default, text in _isomer.search_options()}
 
 
@@ -25,6 +25,10 @@ def optimize(model: Union[Model, StrPath], machine: Union[Machine, StrPath], *,
              loss: str = "auto",
              carry: Sequence[str] = (),
              precision: str = "float32",
+             fp8_scaling: str = "tensor",
+             fp8_keep: Sequence[str] = ("ends",),
+             fp8_errors: StrPath = "",
+             fp8_error: float = 0.0,
              attention: str = "flash",
              gradient_precision: str = "float32",
              optimizer: str = "sgd",

@@ -64,7 +64,7 @@ absl::StatusOr<PlanStep> FirstStep(const Plan& plan, const HostValues& weights,
   ISOMER_RETURN_IF_ERROR(training ? job->TrainSteps(steps, 0) : job->Evaluate(inputs));
   PlanStep step;
   ISOMER_ASSIGN_OR_RETURN(step.values, ValuesOfStep(plan.model, job.get(), training));
-  step.rounding = RoundingOf(plan.precision, job->schedule());
+  step.rounding = RoundingOf(plan.precision, job->schedule(), plan.fp8);
   return step;
 }
 
@@ -73,6 +73,7 @@ absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan&
                                          Backend* backend, const JobOptions& options) {
   Plan exact = plan;
   exact.precision = DataType::kFloat32;
+  exact.fp8 = {};
   ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(exact, weights, inputs, backend, options));
   return checker.Check(step.values, step.rounding);
 }

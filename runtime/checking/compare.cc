@@ -156,6 +156,16 @@ bool Comparison::compared() const {
   return not_comparable.size() < outputs.size() + gradients.size();
 }
 
+double ErrorOfAll(const Comparison& comparison) {
+  double error = 0, norm = 0;
+  for (const auto& [name, difference] :
+       comparison.gradients.empty() ? comparison.outputs : comparison.gradients) {
+    error = std::hypot(error, difference.error);
+    norm = std::hypot(norm, difference.norm);
+  }
+  return error == 0 ? 0 : error / norm;
+}
+
 Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds) {
   Comparison comparison;
   comparison.outputs =

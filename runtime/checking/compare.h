@@ -63,6 +63,9 @@ struct Comparison {
   Difference of_worst;
   std::vector<std::string> not_comparable;
 };
+// How far what was computed is off, of the Euclidean norm of what was expected: of all gradients
+// together, in inference of all outputs.
+double ErrorOfAll(const Comparison& comparison);
 Comparison Compare(const StepValues& expected, const StepValues& actual, const StepBounds& bounds);
 
 // The Euclidean norm of a - b. Equal infinities, and what stands for them (StandsForInfinity), do

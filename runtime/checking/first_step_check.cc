@@ -11,14 +11,15 @@ absl::StatusOr<FirstStepCheck> CheckFirstStep(const Plan& plan, const HostValues
   ISOMER_ASSIGN_OR_RETURN(const StepChecker checker, StepChecker::Make(plan, weights, inputs));
   FirstStepCheck first;
   first.reference = checker.reference();
+  first.error_budget = plan.fp8.error_budget;
   if (plan.precision != DataType::kFloat32) {
     ISOMER_ASSIGN_OR_RETURN(
         first.in_float32, CheckInFloat32(checker, plan, weights, inputs, backend, job->options()));
   }
   ISOMER_ASSIGN_OR_RETURN(const StepValues actual,
                           ValuesOfStep(plan.model, job, plan.mode == "training"));
-  ISOMER_ASSIGN_OR_RETURN(first.check,
-                          checker.Check(actual, RoundingOf(plan.precision, job->schedule())));
+  ISOMER_ASSIGN_OR_RETURN(
+      first.check, checker.Check(actual, RoundingOf(plan.precision, job->schedule(), plan.fp8)));
   return first;
 }
 

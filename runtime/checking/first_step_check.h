@@ -17,10 +17,14 @@ struct FirstStepCheck {
   std::string reference;                // what the model was computed by (StepChecker::reference)
   std::optional<StepCheck> in_float32;  // of a plan of another precision
   StepCheck check;                      // in the plan's own
+  double error_budget = 0;              // of ErrorOfAll, in the plan's own; 0: no limit
 
-  // In each precision something was compared, and nothing differs.
+  bool is_within_budget() const {
+    return error_budget == 0 || ErrorOfAll(check.comparison) <= error_budget;
+  }
+  // In each precision something was compared, nothing differs, and the budget is kept.
   bool agrees() const {
-    return (!in_float32.has_value() || in_float32->comparison.agrees()) &&
+    return is_within_budget() && (!in_float32.has_value() || in_float32->comparison.agrees()) &&
            check.comparison.agrees();
   }
 };

@@ -99,8 +99,8 @@ class PartCounter {
 
 }  // namespace
 
-Rounding RoundingOf(DataType precision, const Schedule& schedule) {
-  Rounding rounding{.precision = precision};
+Rounding RoundingOf(DataType precision, const Schedule& schedule, const Fp8Products& fp8) {
+  Rounding rounding{.precision = precision, .fp8 = fp8};
   if (precision == DataType::kFloat32) return rounding;
   PartCounter counter(schedule);
   for (const Task& task : schedule.tasks) counter.Take(task);
@@ -112,6 +112,9 @@ Rounding RoundingOf(DataType precision, const Schedule& schedule) {
 
 std::string Rounding::ToString() const {
   std::string text(PrecisionName(precision));
+  if (fp8.any()) {
+    absl::StrAppend(&text, ", products in 8 bits with a scale per ", Fp8ScalingName(fp8.scaling));
+  }
   if (forward_parts > 0) absl::StrAppend(&text, ", sums of ", forward_parts + 1, " parts");
   if (gradient_parts > 0) {
     absl::StrAppend(&text, ", gradients of ", gradient_parts + 1, " parts");

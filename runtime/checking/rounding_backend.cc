@@ -16,23 +16,27 @@ namespace isomer {
 
 class RoundingBackend::NoisyKernel : public Kernel {
  public:
-  NoisyKernel(const KernelCall& call, std::unique_ptr<Kernel> inner, RoundingBackend* backend)
-      : inner_(std::move(inner)), backend_(*backend) {
+  // `inner`: in float32; `rounded`: what is run with noise, of a product in 8 bits that; or null.
+  NoisyKernel(const KernelCall& call, std::unique_ptr<Kernel> inner,
+              std::unique_ptr<Kernel> rounded, RoundingBackend* backend)
+      : inner_(std::move(inner)), rounded_(std::move(rounded)), backend_(*backend) {
     const Noise read = NoiseOfReads(call, backend->rounding_);
     const auto written = [&](size_t write) {
       return NoiseOfWrite(call, static_cast<int>(write), backend->rounding_);
     };
-    std::vector<Form> outputs;
+    std::vector<Form> outputs, gradients;
     for (size_t o = 0; o < call.operands.size(); ++o) {
       const int64_t elements = call.operands[o].Volume();
       // Not indices, even where they are floats.
       const bool values = HoldsValues(call.op.kind(), static_cast<int>(o));
-      reads_.push_back({call.dtypes[o], elements, values ? read : Noise()});
+      const Noise noise = OfOperandInFp8(call, static_cast<int>(o), read);
+      reads_.push_back({call.dtypes[o], elements, values ? noise : Noise()});
       if (call.gradient) writes_.push_back({call.dtypes[o], elements, written(o)});
     }
     for (size_t t = 0; t < call.outputs.size(); ++t) {
       const int64_t elements = call.outputs[t].Volume();
       outputs.push_back({call.output_dtypes[t], elements, read});
+      gradients.push_back({call.output_dtypes[t], elements, OfGradientInFp8(call, read)});
       if (!call.gradient) writes_.push_back({call.output_dtypes[t], elements, written(t)});
     }
     // What is saved is exact of what was read, disturbed, or rounded as outputs are.
@@ -45,11 +49,14 @@ class RoundingBackend::NoisyKernel : public Kernel {
       return;
     }
     reads_.insert(reads_.end(), outputs.begin(), outputs.end());
-    reads_.insert(reads_.end(), outputs.begin(), outputs.end());
+    reads_.insert(reads_.end(), gradients.begin(), gradients.end());
     add_saved(&reads_);
   }
 
-  int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    const int64_t of_rounded = rounded_ == nullptr ? 0 : rounded_->workspace_bytes();
+    return std::max(inner_->workspace_bytes(), of_rounded);
+  }
   absl::Status Run(absl::Span<const void* const> reads, absl::Span<void* const> writes,
                    void* workspace) override {
     if (!backend_.noisy_) return inner_->Run(reads, writes, workspace);
@@ -61,7 +68,8 @@ class RoundingBackend::NoisyKernel : public Kernel {
       Disturb(reads_[i], reads[i], copies[i].data());
       noisy[i] = copies[i].data();
     }
-    ISOMER_RETURN_IF_ERROR(inner_->Run(noisy, writes, workspace));
+    Kernel& kernel = rounded_ == nullptr ? *inner_ : *rounded_;
+    ISOMER_RETURN_IF_ERROR(kernel.Run(noisy, writes, workspace));
     for (size_t i = 0; i < writes.size(); ++i) {
       if (writes[i] == nullptr || !writes_[i].IsNoisy()) continue;
       Disturb(writes_[i], writes[i], writes[i]);
@@ -120,7 +128,7 @@ class RoundingBackend::NoisyKernel : public Kernel {
     }
   }
 
-  const std::unique_ptr<Kernel> inner_;
+  const std::unique_ptr<Kernel> inner_, rounded_;
   RoundingBackend& backend_;
   std::vector<Form> reads_, writes_;
 };
@@ -131,8 +139,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> RoundingBackend::MakeKernel(const Kernel
     ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> writing, MakeKernel(WithoutSums(call)));
     return KernelBesideSums(call, std::move(writing));
   }
-  ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_.MakeKernel(call));
-  return std::make_unique<NoisyKernel>(call, std::move(kernel), this);
+  KernelCall exact = call;
+  exact.op = WithFp8(call.op, Fp8Scaling::kNone);
+  ISOMER_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_.MakeKernel(exact));
+  std::unique_ptr<Kernel> rounded;
+  if (Fp8ScalingOf(call.op) != Fp8Scaling::kNone) {
+    ISOMER_ASSIGN_OR_RETURN(rounded, inner_.MakeKernel(call));
+  }
+  return std::make_unique<NoisyKernel>(call, std::move(kernel), std::move(rounded), this);
 }
 
 }  // namespace isomer

@@ -52,10 +52,10 @@ absl::StatusOr<StepBounds> RoundingBounds(const Model& model, const HostValues& 
                                 .loss = model.loss,
                                 .seed = LossScale(rounding.precision),
                                 .keep_gradients = training};
-  ISOMER_ASSIGN_OR_RETURN(Schedule schedule,
-                          LowerGraph(model.graph, SequentialViews(model.graph), options));
+  ISOMER_ASSIGN_OR_RETURN(const Graph graph, WithFp8Products(model.graph, rounding.fp8));
+  ISOMER_ASSIGN_OR_RETURN(Schedule schedule, LowerGraph(graph, SequentialViews(graph), options));
   ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Job> job,
-                          Job::Start(model.graph, std::move(schedule), &noisy));
+                          Job::Start(graph, std::move(schedule), &noisy));
   ISOMER_ASSIGN_OR_RETURN(const StepValues still,
                           OneStep(model, weights, inputs, training, job.get()));
   StepBounds bounds;

@@ -7,6 +7,7 @@
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/ir/precision.h"
+#include "pcg/support/float8.h"
 
 namespace isomer {
 namespace {
@@ -69,6 +70,18 @@ Noise NoiseOfReads(const KernelCall& call, const Rounding& rounding) {
   // What is moved may come from the host, and is rounded before.
   if (MovesElements(kind) || OnlyCopies(call)) return {.stored = low};
   return {.relative = NoiseOfSums(call), .stored = IsExact(kind) ? kFloat32 : low};
+}
+
+Noise OfOperandInFp8(const KernelCall& call, int operand, Noise read) {
+  if (Fp8ScalingOf(call.op) == Fp8Scaling::kNone || operand > 1) return read;
+  read.relative = std::hypot(read.relative, Float8UnitRoundoff(Float8Format::kE4M3));
+  return read;
+}
+
+Noise OfGradientInFp8(const KernelCall& call, Noise read) {
+  if (Fp8ScalingOf(call.op) == Fp8Scaling::kNone) return read;
+  read.relative = std::hypot(read.relative, Float8UnitRoundoff(Float8Format::kE5M2));
+  return read;
 }
 
 // The gradients that a loss gives back are stored like all others. A model may have tensors of low

@@ -21,6 +21,9 @@
 // is rounded to a low precision besides, before the plan has added up its parts: partial sums,
 // micro-batches' gradients. (In float32 parts are another order of the terms.)
 //
+// Of a product in 8 bits the kernel itself rounds the operands; their noise has a^2 larger by the
+// square of the unit roundoff of their format (Float8UnitRoundoff).
+//
 // Zeros, infinities and what stands for these (StandsForInfinity) have no noise. Results in float16
 // get a multiple of half the smallest subnormal besides. In low precision
 // operands and results are rounded to it, too: then numbers become equal, and small ones vanish.
@@ -46,6 +49,11 @@ struct Noise {
 // operand.
 Noise NoiseOfReads(const KernelCall& call, const Rounding& rounding);
 Noise NoiseOfWrite(const KernelCall& call, int write, const Rounding& rounding);
+
+// That, of a product in 8 bits (pcg/ir/fp8.h), whose kernel rounds besides: of an operand, and of
+// the gradient of its result.
+Noise OfOperandInFp8(const KernelCall& call, int operand, Noise read);
+Noise OfGradientInFp8(const KernelCall& call, Noise read);
 
 // The longest sum that the kernel of the call makes, in terms: of a gradient, those by operands and
 // by intermediates as well. 1 without sums.

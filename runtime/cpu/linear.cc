@@ -6,7 +6,7 @@
 
 #include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
-#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/fp8_gemm.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/device/workspace.h"
 
@@ -39,24 +39,28 @@ struct LinearShape {
   }
 
   // z = x w + b
-  absl::Status PreActivation(Reads reads, float* z) const {
+  absl::Status PreActivation(const CallGemm& gemm, Reads reads, float* z, char* workspace) const {
     if (has_bias) {
       const float* bias = Floats(reads[2]);
       for (int64_t row = 0; row < m; ++row) std::copy_n(bias, n, z + row * n);
     }
-    return Gemm(false, false, m, n, k, 1, Floats(reads[0]), Floats(reads[1]), has_bias ? 1 : 0, z);
+    return gemm(false, false, m, n, k, Floats(reads[0]), Floats(reads[1]), has_bias ? 1 : 0, z,
+                workspace);
   }
 };
 
 // dx = dz w^T;  dw = x^T dz;  db = the sum of the rows of dz
-absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, Writes writes) {
+absl::Status LinearGradient(const LinearShape& s, const CallGemm& gemm, const float* dz,
+                            Reads reads, Writes writes, char* workspace) {
   if (writes[0] != nullptr) {
-    ISOMER_RETURN_IF_ERROR(
-        Gemm(false, true, s.m, s.k, s.n, 1, dz, Floats(reads[1]), s.keeps[0], Floats(writes[0])));
+    ISOMER_RETURN_IF_ERROR(gemm(false, true, s.m, s.k, s.n, dz, Floats(reads[1]), s.keeps[0],
+                                Floats(writes[0]), workspace, Float8Format::kE5M2,
+                                Float8Format::kE4M3));
   }
   if (writes[1] != nullptr) {
-    ISOMER_RETURN_IF_ERROR(
-        Gemm(true, false, s.k, s.n, s.m, 1, Floats(reads[0]), dz, s.keeps[1], Floats(writes[1])));
+    ISOMER_RETURN_IF_ERROR(gemm(true, false, s.k, s.n, s.m, Floats(reads[0]), dz, s.keeps[1],
+                                Floats(writes[1]), workspace, Float8Format::kE4M3,
+                                Float8Format::kE5M2));
   }
   if (!s.has_bias || writes[2] == nullptr) return absl::OkStatus();
   float* db = Floats(writes[2]);
@@ -71,30 +75,32 @@ absl::Status LinearGradient(const LinearShape& s, const float* dz, Reads reads, 
 
 KernelFunction LinearKernel(const KernelCall& call) {
   const LinearShape s(call);
+  WorkspacePlan plan;
+  const CallGemm gemm(call.op, s.m, s.n, s.k, &plan);
   const KernelFunction activation = ActivationOf(call, false);
   if (!call.gradient) {
-    return [=](Reads reads, Writes writes) -> absl::Status {
-      void* z = writes.back();  // saved, or what becomes the result
-      ISOMER_RETURN_IF_ERROR(s.PreActivation(reads, Floats(z)));
-      return activation == nullptr ? absl::OkStatus() : activation({z}, {writes[0]});
-    };
+    return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
+              void* z = writes.back();  // saved, or what becomes the result
+              ISOMER_RETURN_IF_ERROR(s.PreActivation(gemm, reads, Floats(z), workspace));
+              return activation == nullptr ? absl::OkStatus() : activation({z}, {writes[0]});
+            }};
   }
   const KernelFunction derivative = ActivationOf(call, true);
   const int bias = s.has_bias ? 1 : 0;
   if (activation == nullptr) {
-    return [s, bias](Reads reads, Writes writes) {
-      return LinearGradient(s, Floats(reads[3 + bias]), reads, writes);
-    };
+    return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+              const float* dz = Floats(reads[3 + bias]);
+              return LinearGradient(s, gemm, dz, reads, writes, workspace);
+            }};
   }
   // The derivative takes the value after the activation, or the one before it, which was saved.
-  WorkspacePlan plan;
   const auto gradient = plan.Add<float>(s.m * s.n);
   const bool finds = call.saved.has_value();
   return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) -> absl::Status {
             float* dz = gradient.In(workspace);
             const void* z = finds ? reads[4 + bias] : nullptr;
             ISOMER_RETURN_IF_ERROR(derivative({z, reads[2 + bias], reads[3 + bias]}, {dz}));
-            return LinearGradient(s, dz, reads, writes);
+            return LinearGradient(s, gemm, dz, reads, writes, workspace);
           }};
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dnnl.h"
+#include "runtime/cpu/fp8_gemm.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/device/matmul_batches.h"
@@ -63,38 +64,43 @@ MatMulShape ShapeOf(const KernelCall& call) {
 
 KernelFunction MatMulKernel(const KernelCall& call) {
   const MatMulShape s = ShapeOf(call);
+  WorkspacePlan plan;
+  const CallGemm gemm(call.op, s.m, s.n, s.k, &plan);
   if (!call.gradient) {
-    return [s](Reads reads, Writes writes) {
-      for (size_t i = 0; i < s.c.size(); ++i) {
-        absl::Status status = Gemm(false, false, s.m, s.n, s.k, 1, Floats(reads[0]) + s.a[i],
-                                   Floats(reads[1]) + s.b[i], 0, Floats(writes[0]) + s.c[i]);
-        if (!status.ok()) return status;
-      }
-      return absl::OkStatus();
-    };
+    return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+              for (size_t i = 0; i < s.c.size(); ++i) {
+                absl::Status status =
+                    gemm(false, false, s.m, s.n, s.k, Floats(reads[0]) + s.a[i],
+                         Floats(reads[1]) + s.b[i], 0, Floats(writes[0]) + s.c[i], workspace);
+                if (!status.ok()) return status;
+              }
+              return absl::OkStatus();
+            }};
   }
   // dA = dC B^T and dB = A^T dC, summed over the batch elements that share a matrix.
   const bool is_one = s.c.size() == 1, adds_a = call.Adds(0), adds_b = call.Adds(1);
   const float keep_a = is_one && !adds_a ? 0 : 1, keep_b = is_one && !adds_b ? 0 : 1;
   const int64_t clear_a = keep_a == 0 || adds_a ? 0 : call.operands[0].Volume();
   const int64_t clear_b = keep_b == 0 || adds_b ? 0 : call.operands[1].Volume();
-  return [=](Reads reads, Writes writes) {
-    const float *a = Floats(reads[0]), *b = Floats(reads[1]), *dc = Floats(reads[3]);
-    float *da = Floats(writes[0]), *db = Floats(writes[1]);
-    if (da != nullptr) std::fill_n(da, clear_a, 0.0f);
-    if (db != nullptr) std::fill_n(db, clear_b, 0.0f);
-    for (size_t i = 0; i < s.c.size(); ++i) {
-      absl::Status status;
-      if (da != nullptr) {
-        status = Gemm(false, true, s.m, s.k, s.n, 1, dc + s.c[i], b + s.b[i], keep_a, da + s.a[i]);
-      }
-      if (db != nullptr && status.ok()) {
-        status = Gemm(true, false, s.k, s.n, s.m, 1, a + s.a[i], dc + s.c[i], keep_b, db + s.b[i]);
-      }
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  };
+  return {plan.bytes(), [=](Reads reads, Writes writes, char* workspace) {
+            const float *a = Floats(reads[0]), *b = Floats(reads[1]), *dc = Floats(reads[3]);
+            float *da = Floats(writes[0]), *db = Floats(writes[1]);
+            if (da != nullptr) std::fill_n(da, clear_a, 0.0f);
+            if (db != nullptr) std::fill_n(db, clear_b, 0.0f);
+            for (size_t i = 0; i < s.c.size(); ++i) {
+              absl::Status status;
+              if (da != nullptr) {
+                status = gemm(false, true, s.m, s.k, s.n, dc + s.c[i], b + s.b[i], keep_a,
+                              da + s.a[i], workspace, Float8Format::kE5M2, Float8Format::kE4M3);
+              }
+              if (db != nullptr && status.ok()) {
+                status = gemm(true, false, s.k, s.n, s.m, a + s.a[i], dc + s.c[i], keep_b,
+                              db + s.b[i], workspace, Float8Format::kE4M3, Float8Format::kE5M2);
+              }
+              if (!status.ok()) return status;
+            }
+            return absl::OkStatus();
+          }};
 }
 
 }  // namespace isomer

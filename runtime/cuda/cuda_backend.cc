@@ -456,6 +456,11 @@ class CudaBackend : public Backend {
   }
 
   absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelCall& call) override {
+    if (Fp8ScalingOf(call.op) != Fp8Scaling::kNone) {
+      return absl::UnimplementedError(
+          absl::StrCat("cuda backend: ", call.op.name(),
+                       " in 8 bits (--precision=fp8) runs on the cpu backend alone"));
+    }
     ISOMER_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, Entered());
     GpuStepOptions options = {.most_part_bytes = toolchain_->most_part_bytes};
     std::optional<GpuSteps> steps = StepsOfProducts(call, options);

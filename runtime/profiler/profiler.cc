@@ -57,7 +57,7 @@ absl::StatusOr<KernelTime> TimeOf(const Subject& subject) {
   time.bytes = work.bytes;
   time.workspace_bytes = subject.timer->workspace_bytes();
   time.library_bytes = subject.timer->library_bytes();
-  time.family = KernelFamily(kernel.op.kind(), kernel.operands, gradient);
+  time.family = KernelFamily(kernel.op, kernel.operands, gradient);
   return time;
 }
 

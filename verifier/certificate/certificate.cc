@@ -15,6 +15,7 @@
 #include "pcg/schedule/symmetry/device_classes.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/certificate/fp8_calls.h"
 #include "verifier/certificate/stated_step.h"
 #include "verifier/certificate/step_replay.h"
 
@@ -79,6 +80,9 @@ class CertificateCheck {
     const absl::StatusOr<LoweredPlan> lowered = LowerPlan(looked_at);
     watch.Lap(&report->lower);
     if (!lowered.ok()) return Refuse("schedule", lowered.status().message());
+    if (absl::Status fp8 = CheckFp8Calls(looked_at, lowered->mapped.graph); !fp8.ok()) {
+      return Refuse("precision", fp8.message());
+    }
     const absl::Status runs = CheckLowered(looked_at, *lowered);
     watch.Lap(&report->schedule);
     return runs;

@@ -1,5 +1,6 @@
 #include "verifier/plans/plan_fields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -9,7 +10,7 @@
 namespace isomer {
 namespace {
 
-absl::Status No(const std::string& why) { return absl::FailedPreconditionError(why); }
+absl::Status No(absl::string_view why) { return absl::FailedPreconditionError(why); }
 
 // Names of the weights that training changes: of the model, and of what the plan's graph has.
 std::set<std::string> WeightNames(const Plan& plan) {
@@ -48,6 +49,19 @@ absl::Status CheckUpdate(const Plan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFp8(const Plan& plan) {
+  if (const absl::Status valid = CheckFp8Products(plan.fp8, plan.precision); !valid.ok()) {
+    return No(valid.message());
+  }
+  const std::vector<std::string> all = WeightsOfProducts(plan.model.graph);
+  for (const std::string& name : plan.fp8.kept) {
+    if (!std::binary_search(all.begin(), all.end(), name)) {
+      return No(absl::StrCat("fp8: no product is with a weight '", name, "', which is kept"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckPlanFields(const Plan& plan) {
@@ -55,6 +69,7 @@ absl::Status CheckPlanFields(const Plan& plan) {
     return No(absl::StrCat("mode: '", plan.mode, "' is neither training nor inference"));
   }
   if (!IsFloat(plan.precision)) return No("precision: not of floats");
+  if (const absl::Status fp8 = CheckFp8(plan); !fp8.ok()) return fp8;
   if (plan.mode != "training" && !plan.recomputed.empty()) {
     return No("recomputed: there is no backward pass in inference");
   }

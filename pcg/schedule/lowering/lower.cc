@@ -226,9 +226,7 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
   ScheduleOptions options = ScheduleOptionsOf(plan);
   options.keep_gradients = keep_gradients;
   LoweredPlan lowered;
-  ISOMER_ASSIGN_OR_RETURN(lowered.mapped,
-                          ApplyPrecision(plan.graph, plan.views, plan.model.loss, plan.precision,
-                                         plan.recomputed, options.training));
+  ISOMER_ASSIGN_OR_RETURN(lowered.mapped, InPrecisionOf(plan, plan.graph, plan.views));
   options.recomputed = lowered.mapped.recomputed;
   ISOMER_ASSIGN_OR_RETURN(lowered.schedule,
                           LowerInOrder(lowered.mapped.graph, lowered.mapped.views, options,

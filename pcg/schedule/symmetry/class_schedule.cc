@@ -323,12 +323,9 @@ struct WantedMicroBatches {
 absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, DeviceClasses classes,
                                                         const WantedMicroBatches& wanted) {
   LoweredPlan lowered;
-  const auto in_precision = [&](const Plan& of) {
-    return ApplyPrecision(of.graph, of.views, plan.model.loss, plan.precision, plan.recomputed,
-                          plan.mode == "training");
-  };
-  ISOMER_ASSIGN_OR_RETURN(lowered.mapped, in_precision(plan));
-  ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced, in_precision(classes.plan));
+  ISOMER_ASSIGN_OR_RETURN(lowered.mapped, InPrecisionOf(plan, plan.graph, plan.views));
+  ISOMER_ASSIGN_OR_RETURN(const MappedGraph reduced,
+                          InPrecisionOf(plan, classes.plan.graph, classes.plan.views));
   classes.plan.graph = Graph();
   classes.plan.views.clear();
   const ClassSizes sizes(classes, lowered.mapped, reduced);

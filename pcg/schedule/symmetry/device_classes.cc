@@ -132,14 +132,15 @@ class ClassFinder {
   bool Build() {
     // All fields by name, so that one that is added does not compile before it is known here: what
     // says how a plan runs is the same for the classes.
-    const auto& [model, mode, precision, update, machine, num_devices, rules_digest, steps, graph,
-                 views, recomputed, spread_branches, zero_bubble, predicted_step_us,
+    const auto& [model, mode, precision, fp8, update, machine, num_devices, rules_digest, steps,
+                 graph, views, recomputed, spread_branches, zero_bubble, predicted_step_us,
                  predicted_peak_bytes, peak_flops, seal] = plan_;
     classes_.plan = Plan();
     Plan& reduced = classes_.plan;
     reduced.model.loss = model.loss;
     reduced.mode = mode;
     reduced.precision = precision;
+    reduced.fp8 = fp8;
     reduced.update = update;
     reduced.recomputed = recomputed;
     reduced.spread_branches = spread_branches;
