@@ -113,8 +113,18 @@ class Fetcher {
  private:
   bool Writes() const { return processes_ == nullptr || processes_->rank() == 0; }
 
+  // An input; else what FindTensor says. The name of a state is that of its next value, too, which
+  // is not what is fed.
+  absl::StatusOr<TensorRef> FindFed(const std::string& name) const {
+    for (int id = 0; id < plan_.graph.num_nodes(); ++id) {
+      const Node& node = plan_.graph.node(id);
+      if (node.op.kind() == OpKind::kInput && node.name == name) return TensorRef{{id}, 0};
+    }
+    return FindTensor(names_, name);
+  }
+
   absl::Status Feed(const std::string& name, const std::string& path) {
-    const absl::StatusOr<TensorRef> tensor = FindTensor(names_, name);
+    const absl::StatusOr<TensorRef> tensor = FindFed(name);
     if (!tensor.ok()) return WithFlag("feed", tensor.status());
     const Node& node = plan_.graph.node(tensor->node);
     if (is_plan_ && node.op.kind() != OpKind::kInput) {

@@ -15,6 +15,7 @@
 #include "pcg/ir/states.h"
 #include "pcg/support/file.h"
 #include "runtime/checking/compare.h"
+#include "runtime/data/npy_array.h"
 #include "runtime/execution/host_values.h"
 #include "tests/integration/messages.h"
 #include "tests/integration/program.h"
@@ -167,6 +168,26 @@ TEST(Inference, AnExportedDecoderSaysWhatOnnxRuntimeSays) {
   const ProgramResult verdict = RunBinary("isomer-verify", to_verify);
   EXPECT_EQ(verdict.exit_code, 0) << verdict.err;
   EXPECT_THAT(verdict.out, HasSubstr("with 4 outputs that are inputs of the next step"));
+}
+
+// Fed is the input, fetched what it is next.
+TEST(Inference, AStateIsFedAsItWasAndFetchedAsItIsNext) {
+  const std::string model = ScratchFile("counter.txt"), before = ScratchFile("before.npy"),
+                    next = ScratchFile("next.npy");
+  ASSERT_EQ(WriteFileAtomically(model,
+                                "%0 = input \"count\" : f32[4]\n"
+                                "%1 = relu(%0) : f32[4]\n"
+                                "%2 = add(%0, %1) : f32[4]\n"
+                                "output \"count\" = %2\n"),
+            absl::OkStatus());
+  Array<double> count({4});
+  count.data = {1, 2, -3, 4};
+  ASSERT_EQ(WriteFileAtomically(before, NpyFileOf(count, DataType::kFloat32)), absl::OkStatus());
+  const ProgramResult result =
+      RunBinary("isomer-run", {model, "--feed=count=" + before, "--fetch=count=" + next});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  count.data = {2, 4, -3, 8};
+  EXPECT_EQ(*ReadFile(next), NpyFileOf(count, DataType::kFloat32));
 }
 
 TEST(Inference, ThroughputChoosesTheBatch) {
