@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/support/check.h"
+#include "runtime/cuda/replaced_elements.h"
 
 namespace isomer {
 namespace {
@@ -1436,6 +1437,7 @@ std::vector<char> PackArguments(const GeneratedKernel& kernel, absl::Span<const 
 
 std::optional<GeneratedKernel> GenerateKernel(const KernelCall& call, absl::string_view name,
                                               const SharingLimits& limits) {
+  if (auto replacing = ReplacingKernels(call, name); replacing.has_value()) return replacing;
   Generator generator(call, name, limits);
   return call.gradient ? generator.Gradient() : generator.Forward();
 }
