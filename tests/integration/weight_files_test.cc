@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-ProgramResult RunDigits(std::vector<std::string> flags, const std::string& model = "") {
+ProgramResult RunOnDigits(std::vector<std::string> flags, const std::string& model = "") {
   flags.insert(flags.begin(),
                {model.empty() ? SourceFile("models/data/digits_cnn.onnx") : model, "--quiet"});
   return RunBinary("isomer-run", flags);
@@ -27,12 +27,12 @@ TEST(WeightFiles, GoRoundToTheBit) {
                                     "--machine=laptop_cpu", "--devices_per_node=4", "--plan=zero3",
                                     "--optimizer=adam", "--cache=false", "--out=" + plan});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
-  ASSERT_EQ(RunDigits({"--steps=2", "--out=" + first}).exit_code, 0);
+  ASSERT_EQ(RunOnDigits({"--steps=2", "--out=" + first}).exit_code, 0);
   std::string from = first;
   for (const char* name : {"a.safetensors", "b.npz", "c.onnx", "d.model", "e.npz"}) {
     const std::string to = ScratchFile(name);
     const ProgramResult result =
-        RunDigits({"--steps=1", "--learning_rate=0", "--weights=" + from, "--out=" + to}, plan);
+        RunOnDigits({"--steps=1", "--learning_rate=0", "--weights=" + from, "--out=" + to}, plan);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     from = to;
   }
@@ -41,26 +41,26 @@ TEST(WeightFiles, GoRoundToTheBit) {
 
 TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {
   const std::string weights = ScratchFile("digits.safetensors");
-  ASSERT_EQ(RunDigits({"--steps=1", "--out=" + weights}).exit_code, 0);
+  ASSERT_EQ(RunOnDigits({"--steps=1", "--out=" + weights}).exit_code, 0);
   const auto refused = [](const ProgramResult& result) {
     EXPECT_EQ(result.exit_code, 2) << result.out;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     return result.err;
   };
   EXPECT_THAT(
-      refused(RunDigits({"--weights=" + weights}, "zoo:lenet?batch=4")),
+      refused(RunOnDigits({"--weights=" + weights}, "zoo:lenet?batch=4")),
       HasSubstr("'conv1.weight' is [16,1,3,3], and the model's is [6,1,5,5]: dim 0 is 16 and "
                 "not 6"));
-  EXPECT_THAT(refused(RunDigits({"--weights=" + weights},
+  EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights},
                                 "zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=4")),
               HasSubstr("none is in both"));
-  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--rename_weights=conv=convolution"})),
+  EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights, "--rename_weights=conv=convolution"})),
               HasSubstr("it lacks 'conv1.bias', 'conv1.weight', 'conv2.bias' and 1 more of the "
                         "model"));
-  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--rename_weights=^x="})),
+  EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights, "--rename_weights=^x="})),
               HasSubstr("it matches no name of"));
-  EXPECT_THAT(refused(RunDigits({"--partial_weights"})), HasSubstr("needs --weights"));
-  EXPECT_THAT(refused(RunDigits({"--weights=" + weights, "--out=" + weights})),
+  EXPECT_THAT(refused(RunOnDigits({"--partial_weights"})), HasSubstr("needs --weights"));
+  EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights, "--out=" + weights})),
               HasSubstr("digits.safetensors"));
   const ProgramResult partial =
       RunBinary("isomer-run", {SourceFile("models/data/digits_cnn.onnx"), "--weights=" + weights,
