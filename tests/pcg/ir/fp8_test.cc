@@ -86,7 +86,7 @@ TEST(Fp8, IsOfBFloat16Alone) {
   }
 }
 
-TEST(Fp8, ParallelPlansMultiplyInFp8AndAreCheckedToDoSo) {
+TEST(Fp8, SchedulesOfParallelPlansAreRight) {
   for (const ParallelCase& c : ParallelCases()) {
     SCOPED_TRACE(c.name);
     Plan plan;
