@@ -118,8 +118,8 @@ absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request
   if (options.plan != kGrid) {
     ISOMER_RETURN_IF_ERROR(
         RefuseOptions(request,
-                      {"tensor", "context", "context_exchange", "expert", "pipeline",
-                       "schedule",                       "micro_batch_size", "recompute", "sequence_parallel"},
+                      {"tensor", "context", "context_exchange", "expert", "pipeline", "schedule",
+                       "micro_batch_size", "recompute", "sequence_parallel"},
                       "is for --plan=grid"));
     return std::nullopt;
   }

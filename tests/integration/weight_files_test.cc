@@ -52,7 +52,7 @@ TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {
       HasSubstr("'conv1.weight' is [16,1,3,3], and the model's is [6,1,5,5]: dim 0 is 16 and "
                 "not 6"));
   EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights},
-                                "zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=4")),
+                                  "zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=4")),
               HasSubstr("none is in both"));
   EXPECT_THAT(refused(RunOnDigits({"--weights=" + weights, "--rename_weights=conv=convolution"})),
               HasSubstr("it lacks 'conv1.bias', 'conv1.weight', 'conv2.bias' and 1 more of the "

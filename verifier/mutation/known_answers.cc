@@ -31,7 +31,8 @@ uint64_t DigestOf(double value) {
 uint64_t DigestOf(PrimeField value) { return value.raw(); }
 
 template <typename T>
-absl::StatusOr<uint64_t> Digest(const ExampleCall& call, const Declaration& d, uint64_t seed) {
+absl::StatusOr<uint64_t> DigestOfOutputs(const ExampleCall& call, const Declaration& d,
+                                         uint64_t seed) {
   const std::vector<Array<T>> operands = DrawOperands<T>(call, seed);
   std::vector<const Array<T>*> pointers;
   for (const Array<T>& operand : operands) pointers.push_back(&operand);
@@ -83,8 +84,8 @@ template std::vector<Array<PrimeField>> DrawOperands<PrimeField>(const ExampleCa
 absl::StatusOr<std::string> AnswerOf(const ExampleCall& call, const Declaration& d) {
   uint64_t digest = 0;
   for (uint64_t seed = 101; seed < 109; ++seed) {
-    ISOMER_ASSIGN_OR_RETURN(const uint64_t field, Digest<PrimeField>(call, d, seed));
-    ISOMER_ASSIGN_OR_RETURN(const uint64_t real, Digest<double>(call, d, seed));
+    ISOMER_ASSIGN_OR_RETURN(const uint64_t field, DigestOfOutputs<PrimeField>(call, d, seed));
+    ISOMER_ASSIGN_OR_RETURN(const uint64_t real, DigestOfOutputs<double>(call, d, seed));
     digest = HashCombine(digest, field, real);
   }
   std::vector<std::string> dims, linear;
