@@ -313,10 +313,13 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
     std::printf("  but for %d outputs: it gives back the loss alone\n",
                 findings.of_model.outputs_left_out);
   }
+  if (findings.of_model.states_by_name > 0) {
+    std::printf("  with %d outputs that are inputs of the next step, as their names say\n",
+                findings.of_model.states_by_name);
+  }
   if (const auto& carried = findings.of_model.carried; !carried.empty()) {
-    std::printf("  with %d outputs that are inputs of the next step: %s%s\n",
-                static_cast<int>(carried.size()), carried[0].c_str(),
-                carried.size() > 1 ? ", .." : "");
+    std::printf("  with outputs that are inputs of the next step: %s\n",
+                absl::StrJoin(carried, ", ").c_str());
   }
   if (!findings.of_model.loss.empty())
     std::printf("  its loss is %s\n", findings.of_model.loss.c_str());

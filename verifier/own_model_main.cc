@@ -1,11 +1,13 @@
 #include "verifier/own_model_main.h"
 
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/carry_states.h"
 #include "models/loss.h"
+#include "pcg/ir/states.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/plans/model_match.h"
 
@@ -15,10 +17,19 @@ namespace {
 // Ok if the model inside of the plan is `own`, with the states that the plan says it has: --carry
 // of isomer-optimize.
 absl::Status ExpectModelWithStates(Model own, const Plan& plan, OwnModelFindings* findings) {
-  const auto &here = own.graph.outputs(), &there = plan.model.graph.outputs();
   std::vector<std::string> carry, notes;
+  Model paired = own;
+  if (CarryStates({}, &paired, &notes).ok() && !notes.empty() &&
+      ExpectSameModel(paired, plan.model).ok()) {
+    findings->states_by_name = static_cast<int>(StatesOf(paired.graph).size());
+    return absl::OkStatus();
+  }
+  // What is a state already is one by its name.
+  std::set<std::string> states;
+  for (const State& state : StatesOf(own.graph)) states.insert(state.name);
+  const auto &here = own.graph.outputs(), &there = plan.model.graph.outputs();
   for (size_t o = 0; here.size() == there.size() && o < here.size(); ++o) {
-    if (here[o].name == there[o].name) continue;
+    if (here[o].name == there[o].name || states.contains(here[o].name)) continue;
     carry.push_back(absl::StrCat(here[o].name, ":", there[o].name));
   }
   if (!carry.empty() && CarryStates(carry, &own, &notes).ok()) findings->carried = carry;

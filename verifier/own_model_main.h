@@ -16,6 +16,7 @@ struct OwnModelFindings {
   std::string loss;          // that the plan has of the model, in training
   // "OUTPUT:INPUT" of what the plan carries from step to step, and the model does not say.
   std::vector<std::string> carried;
+  int states_by_name = 0;  // or so many that their names say (CarryStates)
 };
 
 // Ok if the model inside of the plan is `own`, as LoadAnyModel reads it, in training with the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -167,7 +168,47 @@ TEST(Inference, AnExportedDecoderSaysWhatOnnxRuntimeSays) {
   to_verify.insert(to_verify.end(), sizes.begin(), sizes.end());
   const ProgramResult verdict = RunBinary("isomer-verify", to_verify);
   EXPECT_EQ(verdict.exit_code, 0) << verdict.err;
-  EXPECT_THAT(verdict.out, HasSubstr("with 4 outputs that are inputs of the next step"));
+  EXPECT_THAT(verdict.out,
+              HasSubstr("with 4 outputs that are inputs of the next step, as their names say"));
+}
+
+// Keys for values, and values for keys: of one type, and another model.
+TEST(Inference, APlanWithExchangedStatesIsNotOfTheModel) {
+  const std::string network = Decoder("gpt", "1"), path = ScratchFile("exchanged.plan");
+  Plan plan = *LoadPlan(Planned(network, {"--devices_per_node=1", "--plan=data_parallel"}));
+  const auto exchange = [](Graph* graph) {
+    std::vector<Graph::NamedOutput> outputs = graph->outputs();
+    std::vector<Node> nodes;
+    for (int id = 0; id < graph->num_nodes(); ++id) nodes.push_back(graph->node({id}));
+    std::vector<std::string> states;
+    for (const State& state : StatesOf(*graph)) states.push_back(state.name);
+    for (Graph::NamedOutput& output : outputs) {
+      if (output.name == states[0]) {
+        output.name = states[1];
+      } else if (output.name == states[1]) {
+        output.name = states[0];
+      }
+    }
+    *graph = *GraphFromParts(std::move(nodes), std::move(outputs));
+  };
+  exchange(&plan.model.graph);
+  exchange(&plan.graph);
+  plan.seal = 0;
+  ASSERT_EQ(SavePlan(path, plan), absl::OkStatus());
+  const ProgramResult verdict = RunBinary("isomer-verify", {"plan", path, "--model=" + network});
+  EXPECT_EQ(verdict.exit_code, 1) << verdict.out;
+  EXPECT_THAT(verdict.out + verdict.err, HasSubstr("model: not that of " + network));
+}
+
+TEST(Inference, RefusesStatesThatThereAreNot) {
+  for (const std::string carry : {"logits", "logits:nothing", "logits:input_ids"}) {
+    const ProgramResult result =
+        RunBinary("isomer-optimize", {Decoder("gpt", "1"), "--mode=inference", "--machine=dgx_h100",
+                                      "--out=" + ScratchFile("no.plan"), "--carry=" + carry});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("--carry=" + carry + ": "));
+    ExpectGoldenMessages("isomer-optimize", result.err);
+  }
 }
 
 // Fed is the input, fetched what it is next.
