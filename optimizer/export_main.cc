@@ -24,6 +24,7 @@
 #include "optimizer/proposal/launch_text.h"
 #include "optimizer/search/grid_of_plan.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/output_files.h"
@@ -98,6 +99,11 @@ absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, co
       LaunchText launch,
       LaunchTextOf(to, *grid, plan.num_devices, BatchSize(plan.model.graph), plan.precision));
   if (plan.fp8.any()) launch.unsaid.push_back("products with weights in 8 bits (fp8)");
+  if (plan.update.gradient_sums != DataType::kFloat32) {
+    return CannotSay(path, to,
+                     absl::StrCat("gradients summed over devices in ",
+                                  PrecisionName(plan.update.gradient_sums)));
+  }
   for (const std::string& unsaid : launch.unsaid) CannotSay(path, to, unsaid);
   if (!launch.unsaid.empty()) return kExitNo;
   ISOMER_RETURN_IF_ERROR(WriteFileAtomically(out, launch.text));

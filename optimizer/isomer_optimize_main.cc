@@ -443,7 +443,7 @@ CompletionWords Words() {
   for (const Proposer* proposer : AllProposers()) proposers.emplace_back(proposer->name);
   machines.push_back("FILE");
   return {.of_flags = {{"attention", {"flash", "unfused"}},
-                       {"gradient_precision", {"float32", "bfloat16", "float16"}},
+                       {"gradient_precision", {"float32", "bfloat16", "float16", "auto"}},
                        {"loss", {"auto", "cross_entropy", "mse", "none"}},
                        {"machine", machines},
                        {"mode", {"training", "inference"}},

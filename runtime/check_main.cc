@@ -96,8 +96,11 @@ void Print(const StepCheck& check) {
   const Comparison& comparison = check.comparison;
   const absl::string_view precision =
       check.rounding.fp8.any() ? kFp8Precision : PrecisionName(check.rounding.precision);
-  absl::PrintF("check: %d outputs and %d gradients in %s, largest relative error %.2g: %s\n",
-               comparison.outputs.size(), comparison.gradients.size(), precision,
+  const DataType sums = StoredIn(check.rounding, /*gradient=*/true);
+  const std::string summed =
+      sums == check.rounding.precision ? "" : absl::StrCat(", summed in ", PrecisionName(sums));
+  absl::PrintF("check: %d outputs and %d gradients in %s%s, largest relative error %.2g: %s\n",
+               comparison.outputs.size(), comparison.gradients.size(), precision, summed,
                comparison.max_rel_error, VerdictOf(comparison));
   const Difference& worst = comparison.of_worst;
   absl::PrintF("check: nearest to its bound is the %s: error %.2g, bound %.2g, norm %.2g\n",

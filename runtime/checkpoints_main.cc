@@ -115,6 +115,11 @@ absl::Status Checkpoints::Load(const LeafValues& initial, uint64_t seed, const s
                            " has averages, which end here: --average_decay goes on with them"));
   }
   ISOMER_RETURN_IF_ERROR(checkpoint->Restore(initial, &job_));
+  // Who starts processes again gives both flags from the first start on, as --restarts does.
+  if (speaks_ && WasGiven("weights")) {
+    PrintNote(absl::StrCat("--weights is not taken, as training goes on with those of ",
+                           checkpoint->path()));
+  }
   if (manifest.has_stopping()) stopping_ = manifest.stopping();
   first_step_ = begun_ = manifest.step();
   if (speaks_) {

@@ -73,7 +73,9 @@ std::string OwnProgram() {
 
 // In what the next plan must compute, as flags of isomer-optimize.
 std::string FlagsOfPrecision(const Plan& plan) {
-  std::string flags = absl::StrCat(" --precision=", PrecisionName(plan));
+  std::string flags =
+      absl::StrCat(" --precision=", PrecisionName(plan),
+                   " --gradient_precision=", PrecisionName(plan.update.gradient_sums));
   if (!plan.fp8.any()) return flags;
   const std::string kept = plan.fp8.kept.empty() ? "none" : absl::StrJoin(plan.fp8.kept, ",");
   absl::StrAppend(&flags, " --fp8_scaling=", Fp8ScalingName(plan.fp8.scaling),

@@ -43,6 +43,10 @@ std::vector<std::string> JaxNotes(const Plan& plan, const PlacedProgram& program
     notes.push_back(
         absl::StrCat("computed in float32; the plan says ", PythonType(plan.precision, "")));
   }
+  if (plan.update.gradient_sums != DataType::kFloat32) {
+    notes.push_back(absl::StrCat("gradients are summed in float32; the plan says ",
+                                 PythonType(plan.update.gradient_sums, "")));
+  }
   if (plan.mode != "training") return notes;
   if (plan.update.states_on_host) {
     notes.push_back("the optimizer's states stay on the devices; the plan has them on the host");

@@ -88,6 +88,10 @@ class PytorchWriter {
                                    PythonType(plan_.precision, ""),
                                    " (torch.autocast around Runner.step)"));
     }
+    if (plan_.update.gradient_sums != DataType::kFloat32) {
+      notes.push_back(absl::StrCat("gradients are summed in float32; the plan says ",
+                                   PythonType(plan_.update.gradient_sums, "")));
+    }
     if (!plan_.recomputed.empty()) {
       notes.push_back(absl::StrCat("all activations are kept; the plan computes those of ",
                                    plan_.recomputed.size(),

@@ -13,6 +13,7 @@
 #include "optimizer/report/headline.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/split_text.h"
+#include "pcg/ir/precision.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/support/status_macros.h"
 
@@ -60,7 +61,8 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult
       {"updates of weights", training ? MethodsText(update) : "none"},
       {"gradients summed over devices", training ? BucketsText(update) : "none"},
       {"updates as soon as gradients are summed", YesOrNo(update.immediate)},
-      {"gradients summed in low precision", YesOrNo(update.low_precision_sums)},
+      {"gradients are summed in",
+       training ? std::string(PrecisionName(update.gradient_sums)) : "nothing"},
       {"norm of all gradients before updates", YesOrNo(update.clips)},
       {"averages of weights beside them", YesOrNo(update.averages)},
       {"states of the optimizer on the host", YesOrNo(update.states_on_host)},

@@ -43,7 +43,7 @@ Collective CollectiveOf(UpdateMethodTraits::Sum sum) {
 
 WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype) {
   return BytesOfWeight(ComputedIn(options.precision, dtype), options.optimizer,
-                       options.low_precision_sums, options.averages, options.clips);
+                       options.gradient_sums, options.averages, options.clips);
 }
 
 Operator AsComputed(const Operator& op, const ComputeGraph::ComputeNode& node,

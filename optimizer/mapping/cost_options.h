@@ -13,8 +13,8 @@ namespace isomer {
 
 struct CostOptions {
   bool training = true;
-  // float32 tensors are computed, stored and sent in this type; weight gradients only with
-  // `low_precision_sums` (pcg/ir/precision.h).
+  // float32 tensors are computed, stored and sent in this type, but for gradients of weights, which
+  // are sent in `gradient_sums` (pcg/ir/precision.h).
   DataType precision = DataType::kFloat32;
   // Of products with weights (pcg/ir/fp8.h). Those that a plan keeps in bfloat16 are priced as the
   // others, until whole plans are predicted.
@@ -28,7 +28,7 @@ struct CostOptions {
   int64_t moments = 1;
   // How weight replicas are synchronised.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
-  bool low_precision_sums = false;
+  DataType gradient_sums = DataType::kFloat32;
   // UpdateOptions::clips and averages.
   bool clips = false, averages = false;
   // In buckets, so that an update has no kernel launch of its own (UpdateOptions::bucket_bytes).

@@ -222,7 +222,7 @@ class MemoryReduction {
       return kind.host_bytes_per_us > 0;
     });
     const WeightBytes each = BytesOfWeight(fastest.precision, fastest.update.optimizer,
-                                           /*low_precision_sums=*/false, fastest.update.averages);
+                                           fastest.update.gradient_sums, fastest.update.averages);
     if (!options_.training || !has_way || each.trained == 0) {
       return absl::OkStatus();
     }

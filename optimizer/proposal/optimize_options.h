@@ -29,6 +29,9 @@ struct OptimizeOptions {
   UpdateOptions update = {};                // of weights, in training
   // Take another method of updating weights where it is faster, or where alone the plan fits.
   bool choose_update_method = false;
+  // Sum gradients of weights over devices in low precision (LowGradientSums) where that is faster:
+  // it rounds them.
+  bool choose_gradient_sums = false;
   // Of pipelines, which are then drained less often than after each step where that is faster: it
   // is another training (UpdateOptions). 1: they are drained.
   int32_t steps_between_flushes = 1;

@@ -23,7 +23,7 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
                    .optimizer = options.update.optimizer};
   cost.num_devices = options.devices;
   cost.fp8_scaling = options.fp8.scaling;
-  cost.low_precision_sums = options.update.low_precision_sums;
+  cost.gradient_sums = options.update.gradient_sums;
   cost.clips = options.update.clips;
   cost.averages = options.update.averages;
   cost.updates_together = options.update.bucket_bytes > 0;

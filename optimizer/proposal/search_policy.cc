@@ -100,6 +100,10 @@ constexpr Threshold kThresholds[] = {
      &P::update_calls, 0, kMany},
     {"update_ways", "ways to update a plan's weights that are tried with other buckets",
      &P::update_ways, 1, 1000},
+    {"lossy_gain",
+     "times the step with gradients summed in low precision: of auto, what the exact one must take "
+     "for that to be worth rounding",
+     &P::lossy_gain, 1, kMany},
 
     {"first_byte_price", "us a kept byte costs in the first search for less memory",
      &P::first_byte_price, 1e-15, kMany},

@@ -71,6 +71,7 @@ struct SearchPolicy {
   // Updates of weights.
   int64_t update_calls = 60000;
   int64_t update_ways = 2;
+  double lossy_gain = 1.01;
 
   // Memory reduction.
   double first_byte_price = 1e-7;

@@ -18,6 +18,7 @@
 #include "optimizer/report/split_text.h"
 #include "optimizer/report/throughput.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "pcg/ir/precision.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/bytes_text.h"
 #include "pcg/support/status_macros.h"
@@ -126,7 +127,10 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
   if (update.immediate && schedule.num_moments == 1) {
     absl::StrAppend(&text, ", as soon as their gradients are summed");
   }
-  if (update.low_precision_sums) absl::StrAppend(&text, "; gradients are summed in low precision");
+  if (update.gradient_sums != DataType::kFloat32) {
+    absl::StrAppend(&text, "; gradients are summed over devices in ",
+                    PrecisionName(update.gradient_sums));
+  }
   if (update.clips) absl::StrAppend(&text, "; the norm of all gradients is found before");
   if (update.averages) absl::StrAppend(&text, "; averages of weights are kept beside them");
   if (update.states_on_host)
@@ -243,6 +247,11 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     const bool fits = prediction.peak_bytes <= cost.machine().memory_bytes();
     absl::StrAppend(&text, PredictionLine(name, prediction, fits, result));
   };
+  if (result.other_gradient_sums.has_value()) {
+    const bool is_exact = plan.update.gradient_sums == DataType::kFloat32;
+    const DataType other = is_exact ? LowGradientSums(plan.precision) : DataType::kFloat32;
+    line(absl::StrCat("gradients in ", PrecisionName(other)), *result.other_gradient_sums);
+  }
   for (const auto& [name, prediction] : result.baselines) line(name, prediction);
   if (result.first_choice.has_value()) {
     const ConfigEstimate& first = *result.first_choice;

@@ -6,6 +6,7 @@
 #include "optimizer/report/inference_facts.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/throughput.h"
+#include "pcg/ir/precision.h"
 
 namespace isomer {
 namespace {
@@ -135,8 +136,10 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   json["states_on_host"] = plan.update.states_on_host;
   json["clip_norm"] = plan.update.clips;
   json["average"] = plan.update.averages;
-  json["gradient_precision"] = std::string(
-      PrecisionName(plan.update.low_precision_sums ? plan.precision : DataType::kFloat32));
+  json["gradient_precision"] = std::string(PrecisionName(plan.update.gradient_sums));
+  if (result.other_gradient_sums.has_value()) {
+    json["with_other_gradient_precision"] = PredictionJson(*result.other_gradient_sums);
+  }
   json["recomputed_operators"] = RecomputedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();

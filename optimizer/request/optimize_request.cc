@@ -67,20 +67,24 @@ absl::Status SetPrecision(const OptimizeRequest& request, OptimizeOptions* optio
 }
 
 absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOptions* options) {
-  const auto precision = ParsePrecision(request.gradient_precision);
-  if (!precision.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--gradient_precision: ", precision.status().message()));
-  }
-  if (!options->training)
+  const std::string& name = request.gradient_precision;
+  if (!options->training) {
     return RefuseOptions(request, {"gradient_precision"}, "is for --mode=training");
-  if (*precision != DataType::kFloat32 && *precision != options->precision) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--gradient_precision=", PrecisionName(*precision),
-        ": float32 is expected, or that of --precision, ", PrecisionName(options->precision)));
   }
-  options->update.low_precision_sums = *precision != DataType::kFloat32;
-  return absl::OkStatus();
+  if (options->strategy == Strategy::kExhaustive && name != "float32") {
+    return absl::InvalidArgumentError("--search=exhaustive is for --gradient_precision=float32");
+  }
+  options->choose_gradient_sums = name == "auto";
+  if (options->choose_gradient_sums) return absl::OkStatus();
+  const DataType low = LowGradientSums(options->precision);
+  for (const DataType sums : {DataType::kFloat32, low}) {
+    if (name != PrecisionName(sums)) continue;
+    options->update.gradient_sums = sums;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--gradient_precision=", name, ": of --precision=", PrecisionName(options->precision),
+      " there are float32, ", PrecisionName(low), " and auto"));
 }
 
 // --pipeline: "4", or "4x2" with chunks.

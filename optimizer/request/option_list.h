@@ -46,8 +46,8 @@
     "flash, fused kernels that keep no scores; or unfused, which writes and reads "                \
     "them")                                                                                        \
   X(std::string, gradient_precision, "float32",                                                    \
-    "in what gradients of weights are summed over devices: float32, or what "                      \
-    "--precision says (half the bytes)")                                                           \
+    "in what gradients of weights are summed over devices: float32; bfloat16, or what "            \
+    "--precision says, half the bytes and a rounding of each share; or auto, the faster one")      \
   X(std::string, optimizer, "sgd",                                                                 \
     "of weights, in training: sgd, momentum, adam, lion, adagrad, lamb or muon")                   \
   X(bool, clip_norm, false,                                                                        \

@@ -19,6 +19,7 @@
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/step_constraint.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "pcg/ir/precision.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/status_macros.h"
 
@@ -433,8 +434,40 @@ absl::StatusOr<OptimizeResult> PricePlan(Plan plan, const CostModel& cost) {
   return result;
 }
 
+namespace {
+
+// Whether `lossy`, of which gradients are rounded, is worth that.
+bool IsWorthRounding(const OptimizeResult& lossy, const OptimizeResult& exact,
+                     const SearchPolicy& policy) {
+  if (lossy.fits != exact.fits) return lossy.fits;
+  return policy.lossy_gain * lossy.plan.predicted_step_us < exact.plan.predicted_step_us;
+}
+
+// What is best with gradients that are summed in float32, and in low precision: the costs of
+// replicas differ, so plans do, too.
+absl::StatusOr<OptimizeResult> ChooseGradientSums(const Model& model, const RuleIndex& rules,
+                                                  const CostModel& cost,
+                                                  const OptimizeOptions& options) {
+  OptimizeOptions with = options;
+  with.choose_gradient_sums = false;
+  with.search.time_limit_s /= 2;
+  with.update.gradient_sums = DataType::kFloat32;
+  ISOMER_ASSIGN_OR_RETURN(OptimizeResult exact, Optimize(model, rules, cost, with));
+  with.update.gradient_sums = LowGradientSums(options.precision);
+  ISOMER_ASSIGN_OR_RETURN(OptimizeResult lossy, Optimize(model, rules, cost, with));
+  const bool rounds = IsWorthRounding(lossy, exact, options.policy);
+  OptimizeResult& best = rounds ? lossy : exact;
+  const Plan& other = (rounds ? exact : lossy).plan;
+  best.other_gradient_sums = {other.predicted_step_us, other.predicted_peak_bytes};
+  best.seconds = exact.seconds + lossy.seconds;
+  return std::move(best);
+}
+
+}  // namespace
+
 absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rules,
                                         const CostModel& cost, const OptimizeOptions& options) {
+  if (options.choose_gradient_sums) return ChooseGradientSums(model, rules, cost, options);
   OptimizeOptions wanted = options;
   if (const Constraints::OfStep& step = options.constraints.step; options.plan.empty()) {
     ISOMER_RETURN_IF_ERROR(CheckStepConstraint(

@@ -50,6 +50,9 @@ struct OptimizeResult {
   std::optional<LowerBound> bound;
   double bound_seconds = 0;
   double seconds = 0;
+  // Where the search may choose what gradients are summed in: what the best plan takes that sums
+  // them in the other.
+  std::optional<Prediction> other_gradient_sums;
 
   // Relative gap between the plan's step and the bound. REQUIRES: a bound.
   double Gap() const {

@@ -23,8 +23,7 @@ int MoveMemo::Intern(Placement placement) {
   const int64_t bytes = placement.type.LocalBytes();
   const int64_t numbers = bytes / BytesPerElement(placement.type.dtype);
   // Task graphs train by SGD (task_graph.h).
-  const WeightBytes each =
-      BytesOfWeight(placement.type.dtype, OptimizerKind::kSgd, low_precision_sums_);
+  const WeightBytes each = BytesOfWeight(placement.type.dtype, OptimizerKind::kSgd, gradient_sums_);
   place->sum_bytes = numbers * each.reduced;
   for (int64_t device : DevicesOf(placement.view, placement.type)) {
     place->devices.push_back(static_cast<int32_t>(device));

@@ -40,11 +40,9 @@ class MoveMemo {
   };
 
   // `cost` outlives this. `options`: float32 tensors count as `precision`; gradients of stored
-  // tensors are reduced as `low_precision_sums` says.
+  // tensors are reduced in `gradient_sums`.
   explicit MoveMemo(const CostModel& cost, const CostOptions& options = {})
-      : cost_(cost),
-        precision_(options.precision),
-        low_precision_sums_(options.low_precision_sums) {}
+      : cost_(cost), precision_(options.precision), gradient_sums_(options.gradient_sums) {}
   MoveMemo(const MoveMemo&) = delete;
 
   int Intern(Placement placement);
@@ -65,7 +63,7 @@ class MoveMemo {
 
   const CostModel& cost_;
   const DataType precision_;
-  const bool low_precision_sums_;
+  const DataType gradient_sums_;
   std::map<std::string, int> place_ids_, type_ids_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<std::tuple<int, int, bool>, std::unique_ptr<MoveFragment>> chains_;

@@ -343,7 +343,9 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.eager_sums) message->set_eager_sums(true);
   if (update.immediate) message->set_immediate(true);
   if (update.states_on_host) message->set_states_on_host(true);
-  if (update.low_precision_sums) message->set_low_precision_sums(true);
+  if (update.gradient_sums != defaults.gradient_sums) {
+    message->set_gradient_sums(std::string(PrecisionName(update.gradient_sums)));
+  }
   if (update.clips) message->set_clips(true);
   if (update.averages) message->set_averages(true);
   if (update.steps_between_flushes != 1) {
@@ -371,7 +373,9 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   update.eager_sums = message.eager_sums();
   update.immediate = message.immediate();
   update.states_on_host = message.states_on_host();
-  update.low_precision_sums = message.low_precision_sums();
+  if (!message.gradient_sums().empty()) {
+    ISOMER_ASSIGN_OR_RETURN(update.gradient_sums, ParsePrecision(message.gradient_sums()));
+  }
   update.clips = message.clips();
   update.averages = message.averages();
   if (message.steps_between_flushes() != 0) {
@@ -481,6 +485,12 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   }
   if (message.has_update()) {
     ISOMER_ASSIGN_OR_RETURN(plan.update, FromProto(message.update()));
+  }
+  if (const DataType sums = plan.update.gradient_sums;
+      sums != DataType::kFloat32 && sums != LowGradientSums(plan.precision)) {
+    return absl::InvalidArgumentError(absl::StrCat("gradients are summed in ", PrecisionName(sums),
+                                                   " of a plan in ",
+                                                   PrecisionName(plan.precision)));
   }
   plan.machine = message.machine();
   plan.num_devices = message.num_devices();

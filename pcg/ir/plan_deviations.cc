@@ -31,11 +31,11 @@ std::vector<std::string> DeviationsOf(const Plan& plan) {
                       " weights in 8 bits (fp8, a scale per ", Fp8ScalingName(plan.fp8.scaling),
                       ")");
     }
-    if (plan.update.low_precision_sums) {
-      absl::StrAppend(&text, ", and sums gradients over devices in ",
-                      plan.fp8.any() ? "bfloat16" : "it");
-    }
     deviations.push_back(text);
+  }
+  if (plan.update.gradient_sums != DataType::kFloat32) {
+    deviations.push_back(absl::StrCat("it sums gradients over devices in ",
+                                      PrecisionName(plan.update.gradient_sums)));
   }
   return deviations;
 }

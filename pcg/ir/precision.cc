@@ -342,6 +342,10 @@ absl::StatusOr<std::pair<DataType, Fp8Products>> ParsePlanPrecision(absl::string
       absl::StrCat("precision '", name, "': there are float32, bfloat16, float16 and fp8"));
 }
 
+DataType LowGradientSums(DataType precision) {
+  return precision == DataType::kFloat32 ? DataType::kBFloat16 : precision;
+}
+
 double LossScale(DataType precision) { return precision == DataType::kFloat16 ? 1024 : 1; }
 
 double UnitRoundoff(DataType precision) {

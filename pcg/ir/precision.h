@@ -48,6 +48,10 @@ absl::StatusOr<std::pair<DataType, Fp8Products>> ParsePlanPrecision(absl::string
 // finds a larger one where it can (runtime/execution/loss_scale.h).
 double LossScale(DataType precision);
 
+// In what a plan that computes in `precision` may sum gradients of weights over devices, but for
+// float32 (UpdateOptions::gradient_sums): in that, or in bfloat16, which has float32's range.
+DataType LowGradientSums(DataType precision);
+
 // Half the distance of 1 to the next number: what rounding changes relatively, at most.
 double UnitRoundoff(DataType precision);
 // The smallest number above 0 of float16; of the others, whose range nothing leaves, 0.

@@ -232,13 +232,13 @@ bool HasMaster(DataType dtype) {
   return dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
 }
 
-WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums,
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, DataType gradient_sums,
                           bool averages, bool clips) {
   constexpr int64_t kFull = sizeof(float);
   const int64_t element = BytesPerElement(stored);
   const bool has_master = HasMaster(stored);
   WeightBytes bytes{
-      .stored = element, .gradient = kFull, .reduced = low_precision_sums ? element : kFull};
+      .stored = element, .gradient = kFull, .reduced = BytesPerElement(gradient_sums)};
   bytes.trained = (NumStates(optimizer) + (averages ? 1 : 0) + (has_master ? 1 : 0)) * kFull;
   // The gradient is read, the weight written; what is trained is read and written.
   bytes.update = bytes.reduced + element + 2 * bytes.trained + (has_master ? 0 : element);

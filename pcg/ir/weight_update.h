@@ -106,7 +106,8 @@ struct WeightBytes {
   int64_t trained = 0;   // the master, if there is one, and the optimizer's states
   int64_t update = 0;    // read and written by an update
 };
-WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, bool low_precision_sums,
+// `gradient_sums`: UpdateOptions has it.
+WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, DataType gradient_sums,
                           bool averages = false, bool clips = false);
 
 // How the copies of a weight on several devices are kept equal. All give the same weights. What is
@@ -185,9 +186,9 @@ struct UpdateOptions {
   // Weights are updated as soon as their gradients are summed, which then make room for others.
   // Micro-batches, whose gradients are complete at the end, are updated there all the same.
   bool immediate = false;
-  // Gradients of weights in low precision are summed over devices in that precision, and not in
-  // float32: half the bytes, and a rounding for each sum.
-  bool low_precision_sums = false;
+  // In what gradients of weights are sent between devices and come back summed. In bfloat16 or
+  // float16 they are half the bytes, and lose by it: each share is rounded, and so is the sum.
+  DataType gradient_sums = DataType::kFloat32;
   // The optimizer's states and masters lie in the host's memory; updates read and write them there
   // (Ren et al., "ZeRO-Offload", 2021, has them, and the updates, on the host).
   bool states_on_host = false;

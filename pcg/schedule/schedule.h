@@ -70,8 +70,8 @@
 // a float32 master wherever it is updated, whole or a part, beside the optimizer's states: updates
 // read the master and write both, so that what is gathered or broadcast is of low precision. What
 // depends on parameters alone has gradients that are summed in float32, over calls and
-// micro-batches; over devices, too, unless UpdateOptions says otherwise. convert tasks bring a
-// share to the type that its sum has.
+// micro-batches; over devices, too, unless UpdateOptions::gradient_sums says otherwise, of plans in
+// float32 as well. convert tasks bring a share to the type that its sum has.
 //
 // Parts are slices along the largest dim that the number of copies divides; where there is none,
 // the method is all_reduce. Gradients that become ready one after the other on the same devices are

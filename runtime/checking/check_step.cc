@@ -72,7 +72,7 @@ absl::StatusOr<StepCheck> CheckInFloat32(const StepChecker& checker, const Plan&
                                          const HostValues& weights, const HostValues& inputs,
                                          Backend* backend, const JobOptions& options) {
   Plan exact = plan;
-  exact.precision = DataType::kFloat32;
+  exact.precision = exact.update.gradient_sums = DataType::kFloat32;
   exact.fp8 = {};
   ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(exact, weights, inputs, backend, options));
   return checker.Check(step.values, step.rounding);

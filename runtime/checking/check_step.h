@@ -1,8 +1,9 @@
 // A step of a plan with that of the unoptimised model: isomer-run --check.
 //
-// A plan of low precision is checked twice. In float32, where rounding is small beside every
-// mistake; this shows that it computes the model. And in its own precision, where rounding may
-// change a gradient as much as a missing shard does; this shows that it does not do more.
+// A plan of low precision, or that sums gradients in it, is checked twice. In float32, where
+// rounding is small beside every mistake; this shows that it computes the model. And in its own
+// precision, where rounding may change a gradient as much as a missing shard does; this shows that
+// it does not do more.
 #ifndef ISOMER_RUNTIME_CHECKING_CHECK_STEP_H_
 #define ISOMER_RUNTIME_CHECKING_CHECK_STEP_H_
 

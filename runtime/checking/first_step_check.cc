@@ -12,7 +12,7 @@ absl::StatusOr<FirstStepCheck> CheckFirstStep(const Plan& plan, const HostValues
   FirstStepCheck first;
   first.reference = checker.reference();
   first.error_budget = plan.fp8.error_budget;
-  if (plan.precision != DataType::kFloat32) {
+  if (IsLow(RoundingOf(plan.precision, job->schedule()))) {
     ISOMER_ASSIGN_OR_RETURN(
         first.in_float32, CheckInFloat32(checker, plan, weights, inputs, backend, job->options()));
   }

@@ -100,12 +100,13 @@ class PartCounter {
 }  // namespace
 
 Rounding RoundingOf(DataType precision, const Schedule& schedule, const Fp8Products& fp8) {
-  Rounding rounding{.precision = precision, .fp8 = fp8};
-  if (precision == DataType::kFloat32) return rounding;
+  Rounding rounding{
+      .precision = precision, .fp8 = fp8, .gradients = schedule.options.update.gradient_sums};
+  if (!IsLow(rounding)) return rounding;
   PartCounter counter(schedule);
   for (const Task& task : schedule.tasks) counter.Take(task);
   // What is not added up is rounded once, as every result is.
-  rounding.forward_parts = counter.forward() - 1;
+  if (precision != DataType::kFloat32) rounding.forward_parts = counter.forward() - 1;
   rounding.gradient_parts = counter.gradient() - 1;
   return rounding;
 }
@@ -116,9 +117,11 @@ std::string Rounding::ToString() const {
     absl::StrAppend(&text, ", products in 8 bits with a scale per ", Fp8ScalingName(fp8.scaling));
   }
   if (forward_parts > 0) absl::StrAppend(&text, ", sums of ", forward_parts + 1, " parts");
-  if (gradient_parts > 0) {
-    absl::StrAppend(&text, ", gradients of ", gradient_parts + 1, " parts");
-  }
+  const DataType in = StoredIn(*this, /*gradient=*/true);
+  if (in == precision && gradient_parts == 0) return text;
+  absl::StrAppend(&text, ", gradients");
+  if (in != precision) absl::StrAppend(&text, " in ", PrecisionName(in));
+  if (gradient_parts > 0) absl::StrAppend(&text, " of ", gradient_parts + 1, " parts");
   return text;
 }
 

@@ -59,7 +59,7 @@ absl::StatusOr<StepBounds> RoundingBounds(const Model& model, const HostValues& 
   ISOMER_ASSIGN_OR_RETURN(const StepValues still,
                           OneStep(model, weights, inputs, training, job.get()));
   StepBounds bounds;
-  const bool low = rounding.precision != DataType::kFloat32;
+  const bool low = IsLow(rounding);
   for (int draw = 0; draw < kRoundingDraws; ++draw) {
     noisy.StartNoise(low && draw == 0 ? 0 : kAmplitude);
     ISOMER_ASSIGN_OR_RETURN(const StepValues moved,

@@ -66,7 +66,7 @@ double NoiseOfSums(const KernelCall& call) {
 
 Noise NoiseOfReads(const KernelCall& call, const Rounding& rounding) {
   const OpKind kind = call.op.kind();
-  const DataType low = rounding.precision;
+  const DataType low = StoredIn(rounding, call.gradient);
   // What is moved may come from the host, and is rounded before.
   if (MovesElements(kind) || OnlyCopies(call)) return {.stored = low};
   return {.relative = NoiseOfSums(call), .stored = IsExact(kind) ? kFloat32 : low};
@@ -88,7 +88,7 @@ Noise OfGradientInFp8(const KernelCall& call, Noise read) {
 // precision of its own, which over the reals are no others.
 Noise NoiseOfWrite(const KernelCall& call, int write, const Rounding& rounding) {
   const OpKind kind = call.op.kind();
-  const DataType low = rounding.precision;
+  const DataType low = StoredIn(rounding, call.gradient);
   const DataType dtype = call.gradient ? call.dtypes[write] : call.output_dtypes[write];
   if (MovesElements(kind) || (OnlyCopies(call) && low == kFloat32)) {
     const bool rounds = kind == OpKind::kCast && IsFloat(dtype) && dtype != kFloat32;

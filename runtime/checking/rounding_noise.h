@@ -9,7 +9,7 @@
 //   results (and gradients of operands)    a^2 = n v^2 / 4 + (m v / 4)^2 + s^2 (1 + p)
 //
 // v: the unit roundoff of float32, in which all kernels sum; s: that of the plan's precision, in
-// which it stores.
+// which it stores, or of what it sums gradients in, for those.
 // n: the terms of the longest sum of the call, or of its gradient. The roundings of a sum, term by
 // term, of independent terms deviate by 0.3 n v times the terms' deviation, which is what both
 // operands' noise makes of them with a = 0.37 sqrt(n) v; of terms of one sign by 0.25 sqrt(n) v

@@ -56,9 +56,8 @@ int64_t LeastBytesOfModel(const Plan& plan) {
     if (node.op.kind() != OpKind::kWeight) continue;
     const TensorType& type = node.outputs[0];
     const DataType stored = type.dtype == DataType::kFloat32 ? plan.precision : type.dtype;
-    const WeightBytes each =
-        BytesOfWeight(stored, plan.update.optimizer, plan.update.low_precision_sums,
-                      plan.update.averages, plan.update.clips);
+    const WeightBytes each = BytesOfWeight(stored, plan.update.optimizer, plan.update.gradient_sums,
+                                           plan.update.averages, plan.update.clips);
     bytes += type.NumElements() * (each.stored + (training ? each.trained : 0));
   }
   return bytes;

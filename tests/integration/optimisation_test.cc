@@ -71,6 +71,60 @@ std::vector<Flags> SeveralPlans() {
           {"--devices_per_node=4", "--plan=grid", "--pipeline=2"}};
 }
 
+// Gradients that travel in bfloat16: the same numbers however devices exchange them, near those of
+// the exact plan, and said by all who look at the plan.
+TEST(LossyGradients, AreTheSameOnThreadsAndProcesses) {
+  const std::string model = SourceFile("models/data/digits_cnn.onnx");
+  const Flags machine = {"--machine=laptop_cpu", "--devices_per_node=2", "--optimizer=adam"};
+  const Flags run = {absl::StrCat("--data=", SourceFile("models/data/digits.csv")),
+                     "--learning_rate=0.01", "--steps=20"};
+  const auto losses = [&](const std::string& plan, const Flags& more) {
+    return NumbersOf(SummaryOf(With(With({plan}, run), more)), "loss");
+  };
+  for (const std::string kind : {"data_parallel", "zero3"}) {
+    const Flags flags = With(machine, {"--plan=" + kind});
+    const std::vector<double> exact = losses(Planned(model, flags), {});
+    const std::string plan = Planned(model, With(flags, {"--gradient_precision=bfloat16"}));
+    EXPECT_EQ(LoadPlan(plan)->update.gradient_sums, DataType::kBFloat16);
+    const std::vector<double> lossy = losses(plan, {});
+    ExpectAlike(lossy, exact, 0.05, kind);
+    EXPECT_NE(lossy, exact);
+    EXPECT_EQ(losses(plan, {"--communicator=processes"}), lossy) << kind;
+    const ProgramResult check = RunBinary("isomer-run", {plan, "--check", "--steps=1"});
+    EXPECT_EQ(check.exit_code, 0) << check.out;
+    EXPECT_THAT(check.out, HasSubstr("gradients in float32, largest relative error"));
+    EXPECT_THAT(check.out, HasSubstr("gradients in float32, summed in bfloat16, largest"));
+    EXPECT_THAT(check.out, HasSubstr("it sums gradients over devices in bfloat16"));
+    const ProgramResult verified = RunBinary("isomer-verify", {"plan", plan, "--model=" + model});
+    EXPECT_EQ(verified.exit_code, 0) << verified.err;
+    EXPECT_THAT(verified.out, HasSubstr("it sums gradients over devices in bfloat16"));
+    const ProgramResult exported = RunBinary(
+        "isomer-optimize", With({"export", plan, "--to=megatron", "--out=" + ScratchFile("args")},
+                                {machine[0], machine[1]}));
+    EXPECT_NE(exported.exit_code, 0) << exported.out;
+  }
+}
+
+TEST(LossyGradients, AreChosenWhereLinksAreSlow) {
+  const std::string model = "zoo:mlp?layers=3&inputs=64&hidden=512&classes=10&batch=64";
+  const std::string json = ScratchFile("auto.json");
+  for (const std::string allowed : {"auto", "float32"}) {
+    const ProgramResult result = RunBinary(
+        "isomer-optimize",
+        {model, "--machine=laptop_cpu", "--nodes=4", "--devices_per_node=1", "--plan=data_parallel",
+         "--cache=false", "--gradient_precision=" + allowed, "--json=" + json});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    google::protobuf::Struct summary;
+    ASSERT_TRUE(
+        google::protobuf::util::JsonStringToMessage(ReadFile(json).value_or(""), &summary).ok());
+    const auto& fields = summary.fields();
+    EXPECT_EQ(fields.at("gradient_precision").string_value(),
+              allowed == "auto" ? "bfloat16" : "float32");
+    EXPECT_EQ(fields.contains("with_other_gradient_precision"), allowed == "auto");
+    EXPECT_EQ(result.out.find("gradients in float32 ") != std::string::npos, allowed == "auto");
+  }
+}
+
 TEST(WholeWeights, AreTrainedAlikeByEveryPlan) {
   const std::string model = SourceFile("models/data/bert_tiny.onnx");
   for (const Flags& flags : std::vector<Flags>{{"--learning_rate=0.02", "--weight_decay=0.1"},

@@ -1,6 +1,7 @@
 // Weights that isomer-run begins with, --weights, and writes, --out. What other programs read and
 // write is in tests/scripts/weight_files_test.py.
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace isomer {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 ProgramResult RunOnDigits(std::vector<std::string> flags, const std::string& model = "") {
   flags.insert(flags.begin(),
@@ -37,6 +39,31 @@ TEST(WeightFiles, GoRoundToTheBit) {
     from = to;
   }
   EXPECT_EQ(ReadFile(from).value(), ReadFile(first).value());
+}
+
+// Who starts a training again and again gives both flags from the first start on: the weights begin
+// it, and its checkpoints go on.
+TEST(WeightFiles, BeginATrainingThatCheckpointsGoOn) {
+  const std::string weights = ScratchFile("begin.npz"), folder = ScratchFile("begun"),
+                    once = ScratchFile("once.npz"), again = ScratchFile("again.npz");
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(RunDigits({"--steps=2", "--seed=7", "--out=" + weights}).exit_code, 0);
+  ASSERT_EQ(RunDigits({"--weights=" + weights, "--steps=4", "--out=" + once}).exit_code, 0);
+  const std::vector<std::string> both = {"--weights=" + weights, "--checkpoint_dir=" + folder,
+                                         "--resume"};
+  std::vector<std::string> first = both, second = both;
+  first.push_back("--steps=2");
+  second.insert(second.end(), {"--steps=4", "--out=" + again});
+  const ProgramResult begun = RunDigits(first);
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  EXPECT_THAT(begun.err, HasSubstr("there is no checkpoint in"));
+  EXPECT_THAT(begun.err, Not(HasSubstr("--weights")));
+  const ProgramResult resumed = RunDigits(second);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("note: --weights is not taken, as training goes on with "
+                                     "those of " +
+                                     folder + "/step-000000002\n"));
+  EXPECT_EQ(ReadFile(again).value(), ReadFile(once).value());
 }
 
 TEST(WeightFiles, AreOneLineWhereTheyDoNotFit) {

@@ -69,7 +69,7 @@ class OptionsTest(Case):
     def test_the_same_errors_as_the_program(self):
         for options in [
             {"mode": "foo"}, {"search": "foo"}, {"plan": "foo"}, {"optimizer": "foo"},
-            {"update": "foo"}, {"precision": "int8"}, {"gradient_precision": "bfloat16"},
+            {"update": "foo"}, {"precision": "int8"}, {"gradient_precision": "float16"},
             {"loss": "foo"}, {"loss": "mse:nope"}, {"attention": "foo"}, {"attention": "unfused"},
             {"tensor": 2}, {"pipeline": 2}, {"recompute": "full"}, {"plan": "grid", "pipeline": "x"},
             {"without": ["nope"]}, {"policy": "x=1"}, {"constraints": "no.txt"},

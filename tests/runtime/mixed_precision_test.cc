@@ -228,16 +228,17 @@ output "loss" = %7
 }
 
 // Gradients that are summed over devices in bfloat16: the same for each method, and rounded.
-TEST(Masters, SumsOverDevicesMayBeInLowPrecision) {
+void ExpectSumsInBFloat16(DataType precision) {
+  SCOPED_TRACE(PrecisionName(precision));
   HostValues expected, exact;
   for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
                               UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
     SCOPED_TRACE(UpdateMethodName(method));
     for (const bool low : {true, false}) {
-      Plan plan = MicroBatchPlan({.layers = 2, .stages = 1, .data = 4, .micro_batches = 1},
-                                 DataType::kBFloat16);
+      Plan plan =
+          MicroBatchPlan({.layers = 2, .stages = 1, .data = 4, .micro_batches = 1}, precision);
       plan.update.method = method;
-      plan.update.low_precision_sums = low;
+      if (low) plan.update.gradient_sums = DataType::kBFloat16;
       const HostValues gradients = GradientsOf(plan, InitialWeights(plan.model, 3).value(),
                                                RandomInputs(plan.model.graph, 5));
       HostValues& first = low ? expected : exact;
@@ -251,6 +252,11 @@ TEST(Masters, SumsOverDevicesMayBeInLowPrecision) {
     EXPECT_GT(rounding, 0x1p-12 * norm) << name;
     EXPECT_LT(rounding, 0x1p-8 * norm) << name;
   }
+}
+
+TEST(GradientSums, OverDevicesMayBeInLowPrecision) {
+  ExpectSumsInBFloat16(DataType::kBFloat16);
+  ExpectSumsInBFloat16(DataType::kFloat32);
 }
 
 TEST(LossScale, HalvesAtOnceAndGrowsSlowly) {

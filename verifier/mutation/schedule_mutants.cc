@@ -355,6 +355,14 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     bases.push_back({&example,
                      example.name + ", momentum by owners in buckets",
                      {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}});
+    bases.push_back(
+        {&example,
+         example.name + ", momentum, summed in bfloat16",
+         {.optimizer = OptimizerKind::kMomentum, .gradient_sums = DataType::kBFloat16}});
+    bases.push_back(
+        {&example,
+         example.name + ", sharded weights, summed in bfloat16",
+         {.method = UpdateMethod::kShardedWeights, .gradient_sums = DataType::kBFloat16}});
     bases.push_back({&example,
                      example.name + " in bfloat16, Adam",
                      {.optimizer = OptimizerKind::kAdam, .bucket_bytes = 0},
@@ -366,7 +374,7 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     bases.push_back(
         {&example,
          example.name + " in bfloat16, by owners, summed in it",
-         {.method = UpdateMethod::kOwner, .bucket_bytes = 0, .low_precision_sums = true},
+         {.method = UpdateMethod::kOwner, .bucket_bytes = 0, .gradient_sums = DataType::kBFloat16},
          true});
   }
   std::vector<Mutant> mutants;

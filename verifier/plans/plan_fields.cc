@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/precision.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -40,6 +41,10 @@ absl::Status CheckUpdate(const Plan& plan) {
     if (weights.count(name) == 0) {
       return No(absl::StrCat("update: there is no weight '", name, "' for a bucket to end behind"));
     }
+  }
+  if (update.gradient_sums != DataType::kFloat32 &&
+      update.gradient_sums != LowGradientSums(plan.precision)) {
+    return No("update: gradients are summed in another type than float32 or the plan's");
   }
   if (update.bucket_bytes < 0) return No("update: buckets of a negative number of bytes");
   if (const absl::Status flushes = CheckStepsBetweenFlushes(update.steps_between_flushes);

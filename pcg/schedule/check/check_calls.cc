@@ -23,12 +23,12 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
-
 namespace {
 
 using BufferPair = std::pair<BufferId, BufferId>;
 
 constexpr double kRounding = 1e-9;
+constexpr char kOtherSums[] = "sums gradients of weights in another type than the plan says";
 
 class CallChecker {
  public:
@@ -142,6 +142,12 @@ class CallChecker {
           if (has_gradient_[pair.first] && has_gradient_[pair.second]) to_reverse_[pair] = t;
         }
       }
+    }
+    for (BufferId id = 0; id < count; ++id) {
+      if (!IsGradient(id) || of_loads_[forward_of_[id]]) continue;
+      if (buffer(id).bytes() >= buffer(forward_of_[id]).bytes()) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "schedule: gradient buffer ", id, " is in lower precision, and not of a parameter"));
     }
     readers_.assign(count, 0);
     for (const Graph::NamedOutput& output : graph_.outputs()) {
@@ -399,8 +405,11 @@ class CallChecker {
   }
 
   absl::Status CheckBackwardMove(const Task& task) {
+    const bool sums = IsCommunication(task.kind) && task.kind != TaskKind::kSendReceive;
     for (const auto& [from, to] : PairsOf(task)) {
       if (!IsGradient(from) || !IsGradient(to)) return Error("mixes gradients and values");
+      const bool as_told = buffer(from).dtype == schedule_.options.update.gradient_sums;
+      if (sums && of_loads_[forward_of_[to]] && !as_told) return Error(kOtherSums);
       if (to_reverse_.erase({forward_of_[to], forward_of_[from]}) == 0) {
         return Error(absl::StrCat("buffer ", from, " to ", to,
                                   " reverses no transfer, or one that is reversed already"));

@@ -42,6 +42,7 @@ bool IsOfUpdate(const Schedule& schedule, const Task& task) {
 
 namespace {
 
+constexpr char kSumsElse[] = "sums gradients of weights in another type than the plan says";
 constexpr char kNotSummed[] = "updates a copy with a gradient that is not summed over all copies";
 
 class UpdateChecker {
@@ -401,6 +402,7 @@ absl::Status UpdateChecker::CheckShares(int32_t update, std::pair<int32_t, size_
         share.shard != copy.shard || share.device != copy.device || share.box != copy.box) {
       return Error(update, kNotSummed);
     }
+    if (share.dtype != schedule_.options.update.gradient_sums) return Error(sum.first, kSumsElse);
     if (!piece->shares.insert(shares[i]).second) {
       return Error(sum.first, "sums a gradient that is in a sum already");
     }

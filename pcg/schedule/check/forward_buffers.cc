@@ -18,13 +18,14 @@ uint64_t PlaceOf(const Buffer& b) {
                      static_cast<uint64_t>(b.partial_step));
 }
 
-// A gradient is of the data type of its tensor, or a sum in float32.
-bool StandsFor(const Buffer& b, const Buffer& forward) {
-  const bool may_be_sum = b.role == BufferRole::kGradient && HasMaster(forward.dtype);
+// A gradient is of the data type of its tensor, or a sum in float32, or in what devices sum it.
+bool StandsFor(const Buffer& b, const Buffer& forward, DataType gradient_sums) {
   return b.tensor == forward.tensor && b.shard == forward.shard && b.device == forward.device &&
          b.box == forward.box && b.partials == forward.partials &&
          b.partial_step == forward.partial_step &&
-         (b.dtype == forward.dtype || (may_be_sum && b.dtype == DataType::kFloat32));
+         (b.dtype == forward.dtype ||
+          (b.role == BufferRole::kGradient && IsFloat(forward.dtype) &&
+           (b.dtype == DataType::kFloat32 || b.dtype == gradient_sums)));
 }
 
 }  // namespace
@@ -63,7 +64,8 @@ absl::StatusOr<std::vector<BufferId>> FindForwardBuffers(const Graph& graph,
     const Buffer& b = schedule.buffers[id];
     if (b.role != BufferRole::kGradient && !repeats[id]) continue;
     const auto at = forward.find(PlaceOf(b));
-    if (at == forward.end() || !StandsFor(b, schedule.buffers[at->second])) {
+    if (at == forward.end() ||
+        !StandsFor(b, schedule.buffers[at->second], schedule.options.update.gradient_sums)) {
       return absl::FailedPreconditionError(
           repeats[id]
               ? absl::StrCat("schedule: buffer ", id, " is filled again for no buffer")

@@ -223,7 +223,7 @@ DataType BackwardLowering::MovedBackIn(const Task& task) const {
   const bool of_parameters = std::all_of(task.reads.begin(), task.reads.end(),
                                          [this](BufferId id) { return of_parameters_[id]; });
   if (!of_parameters) return dtype;
-  if (IsCommunication(task.kind)) return builder_.ReducedIn(dtype);
+  if (IsCommunication(task.kind)) return builder_.gradient_sums();
   const bool has_sums = std::any_of(task.writes.begin(), task.writes.end(), [&](BufferId id) {
     return gradient_[id] != kNoBuffer && builder_.buffer(gradient_[id]).dtype != dtype;
   });
@@ -343,7 +343,7 @@ void BackwardLowering::Synchronise(size_t p, int32_t moment) {
     for (BufferId copy : piece) {
       if (!reached) break;
       BufferId& gradient = GradientOf(copy, moment);
-      const DataType dtype = is_summed ? builder_.ReducedIn(builder_.buffer(copy).dtype)
+      const DataType dtype = is_summed               ? builder_.gradient_sums()
                              : gradient == kNoBuffer ? builder_.buffer(copy).dtype
                                                      : builder_.buffer(gradient).dtype;
       gradients.push_back(GradientIn(dtype, &gradient, copy, moment, node));

@@ -57,10 +57,6 @@ BufferId ScheduleBuilder::AddGradientBuffer(BufferId like, int32_t moment) {
   return AddBuffer(std::move(gradient));
 }
 
-DataType ScheduleBuilder::ReducedIn(DataType dtype) const {
-  return options().update.low_precision_sums ? dtype : DataType::kFloat32;
-}
-
 BufferId ScheduleBuilder::Converted(BufferId id, DataType dtype, NodeId node) {
   if (buffer(id).dtype == dtype) return id;
   Buffer converted = buffer(id);

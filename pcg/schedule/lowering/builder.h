@@ -49,8 +49,8 @@ class ScheduleBuilder {
   // A buffer like `like` for a share of its gradient, of the same micro-batch if it is of one, else
   // of `moment`.
   BufferId AddGradientBuffer(BufferId like, int32_t moment = kNoMoment);
-  // In what gradients of a weight in `dtype` are summed over devices.
-  DataType ReducedIn(DataType dtype) const;
+  // In what gradients of weights are summed over devices.
+  DataType gradient_sums() const { return options().update.gradient_sums; }
   // The gradient `id` in `dtype`: itself, or what a new task converts it to.
   BufferId Converted(BufferId id, DataType dtype, NodeId node);
   // Another micro-batch has the buffer, too.

@@ -50,6 +50,34 @@ TEST(OptimizeRequest, RefusesWhatIsStatedAndDoesNotApply) {
   EXPECT_EQ(options.grid->degrees.tensor, 2);
 }
 
+TEST(OptimizeRequest, GradientsMayLoseByPermissionAlone) {
+  OptimizeRequest request;
+  EXPECT_EQ(OptionsOf(request)->update.gradient_sums, DataType::kFloat32);
+  EXPECT_FALSE(OptionsOf(request)->choose_gradient_sums);
+  request.gradient_precision = "bfloat16";
+  EXPECT_EQ(OptionsOf(request)->update.gradient_sums, DataType::kBFloat16);
+  request.gradient_precision = "auto";
+  EXPECT_EQ(OptionsOf(request)->update.gradient_sums, DataType::kFloat32);
+  EXPECT_TRUE(OptionsOf(request)->choose_gradient_sums);
+  // Which lacks the range, of plans without a loss scale; those in float16 have one.
+  request.gradient_precision = "float16";
+  EXPECT_EQ(ErrorOf(request),
+            "--gradient_precision=float16: of --precision=float32 there are float32, bfloat16 and "
+            "auto");
+  request.precision = "float16";
+  EXPECT_EQ(OptionsOf(request)->update.gradient_sums, DataType::kFloat16);
+  request.gradient_precision = "bfloat16";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("there are float32, float16 and auto"));
+  request = {};
+  request.gradient_precision = "auto";
+  request.search = "exhaustive";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("is for --gradient_precision=float32"));
+  request.search = "hierarchical";
+  request.mode = "inference";
+  request.given = {"gradient_precision"};
+  EXPECT_EQ(ErrorOf(request), "--gradient_precision is for --mode=training");
+}
+
 TEST(OptimizeRequest, PipelinesOfChunks) {
   OptimizeRequest request;
   request.plan = "grid";

@@ -121,6 +121,42 @@ TEST(Optimizer, ASmallModelLeavesDevicesIdle) {
   EXPECT_LE(result->plan.predicted_step_us, result->single_device.step_us);
 }
 
+// Gradients are rounded where the links are what a step waits for, and where the user allows it.
+TEST(Optimizer, GradientsAreSummedInLowPrecisionWhereThatIsWorthIt) {
+  const Model model = ResidualModel(2, 512, 256, 1024);
+  const RuleSet rules = ExampleRules(model.graph);
+  const RuleIndex index(rules);
+  OptimizeOptions options;
+  options.plan = kDataParallel;
+  const auto summed_in = [&](double bytes_per_us, bool chooses) {
+    Machine machine = TestMachine(4, 1);
+    machine.levels[1].bytes_per_us = bytes_per_us;
+    const CostModel cost(machine);
+    options.choose_gradient_sums = chooses;
+    const auto result = Optimize(model, index, cost, options);
+    EXPECT_TRUE(result.ok()) << result.status();
+    ExpectPlanHolds(result->plan, rules);
+    EXPECT_EQ(result->other_gradient_sums.has_value(), chooses);
+    if (chooses) {
+      const double us = result->plan.predicted_step_us,
+                   other = result->other_gradient_sums->step_us;
+      if (result->plan.update.gradient_sums == DataType::kFloat32) {
+        EXPECT_LE(us, options.policy.lossy_gain * other);
+      } else {
+        EXPECT_LT(options.policy.lossy_gain * us, other);
+      }
+      EXPECT_TRUE(ReportOf(*result, rules, cost).ok());
+    }
+    return result->plan.update.gradient_sums;
+  };
+  constexpr double kSlow = 100, kFast = 1e9;
+  EXPECT_EQ(summed_in(kSlow, false), DataType::kFloat32);
+  EXPECT_EQ(summed_in(kSlow, true), DataType::kBFloat16);
+  EXPECT_EQ(summed_in(kFast, true), DataType::kFloat32);
+  options.policy.lossy_gain = 1e9;
+  EXPECT_EQ(summed_in(kSlow, true), DataType::kFloat32);
+}
+
 TEST(Optimizer, LowPrecisionIsFasterAndTakesLessMemory) {
   const Model model = ResidualModel(2, 4096, 256, 1024);
   const RuleSet rules = ExampleRules(model.graph);

@@ -165,7 +165,7 @@ TEST(DigestOfCosts, IsAnotherForEachFieldThatChanges) {
       [](Inputs* in) { in->options.first_device = 4; },
       [](Inputs* in) { in->options.moments = 2; },
       [](Inputs* in) { in->options.update_method = UpdateMethod::kSharded; },
-      [](Inputs* in) { in->options.low_precision_sums ^= true; },
+      [](Inputs* in) { in->options.gradient_sums = DataType::kBFloat16; },
       [](Inputs* in) { in->options.clips ^= true; },
       [](Inputs* in) { in->options.averages ^= true; },
       [](Inputs* in) { in->options.updates_together ^= true; },

@@ -114,7 +114,7 @@ TEST(WeightBytes, AreWhatTheTableSays) {
       EXPECT_EQ(most.trained, BytesSaid(cells[first + 2]));
       // And what searches count.
       const WeightBytes each = BytesOfWeight(low ? DataType::kBFloat16 : DataType::kFloat32,
-                                             OptimizerKind::kAdam, false);
+                                             OptimizerKind::kAdam, DataType::kFloat32);
       const auto number = [](absl::string_view cell) {
         return std::string(cell.substr(0, cell.find_first_of("/ ")));
       };

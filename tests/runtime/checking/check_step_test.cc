@@ -163,6 +163,11 @@ TEST_P(MistakeTest, IsFound) {
     if (told) {
       EXPECT_FALSE(checked.in_precision.agrees());
     }
+    if (GetParam().gross) {
+      Plan lossy = PlanIn(DataType::kFloat32);
+      lossy.update.gradient_sums = DataType::kBFloat16;
+      EXPECT_FALSE(Check(lossy, &faulty).in_precision.agrees()) << "gradients in bfloat16";
+    }
     if (GetParam().pipelined) continue;
     // No other tensor is blamed: not what was computed before it, nor the other way round.
     for (const auto& [name, gradient] : checked.in_float32.gradients) {
@@ -188,6 +193,30 @@ TEST(CheckStep, AMissingShardOfADeepNetworkIsFoundInEveryPrecision) {
     const Checked checked = Check(plan, sound.get());
     EXPECT_TRUE(checked.in_float32.agrees()) << checked.in_float32.worst;
     EXPECT_TRUE(checked.in_precision.agrees()) << checked.in_precision.worst;
+  }
+}
+
+// Gradients that are sent in bfloat16 differ from the model's by more than float32 can, and by no
+// more than that rounds.
+TEST(CheckStep, GradientsMayBeSummedInLowPrecision) {
+  const auto backend = MakeCpuBackend();
+  for (const UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
+                                    UpdateMethod::kShardedWeights, UpdateMethod::kOwner}) {
+    for (const bool pipelined : {false, true}) {
+      SCOPED_TRACE(testing::Message() << UpdateMethodName(method) << pipelined);
+      Plan plan = pipelined ? PipelinedPlan(DataType::kFloat32) : ShardedPlan(DataType::kFloat32);
+      plan.update.method = method;
+      plan.update.gradient_sums = DataType::kBFloat16;
+      const Checked checked = Check(plan, backend.get());
+      EXPECT_TRUE(checked.in_float32.agrees()) << checked.in_float32.worst;
+      EXPECT_TRUE(checked.in_precision.agrees()) << checked.in_precision.worst;
+      EXPECT_LT(checked.in_float32.max_rel_error, 1e-5);
+      EXPECT_GT(checked.in_precision.max_rel_error, 1e-4);
+      // Outputs are not rounded, nor are they allowed to be.
+      for (const auto& [name, output] : checked.in_precision.outputs) {
+        EXPECT_LT(output.bound, 1e-4 * output.norm) << name;
+      }
+    }
   }
 }
 

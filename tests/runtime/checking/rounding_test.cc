@@ -84,6 +84,18 @@ TEST(RoundingOf, CountsThePartsThatLowPrecisionAddsUp) {
   }
 }
 
+TEST(RoundingOf, TakesGradientsThatAreSummedInLowPrecisionForStoredInIt) {
+  Schedule schedule;
+  schedule.options.update.gradient_sums = DataType::kBFloat16;
+  const Rounding lossy = RoundingOf(DataType::kFloat32, schedule);
+  EXPECT_TRUE(IsLow(lossy));
+  EXPECT_EQ(StoredIn(lossy, /*gradient=*/false), DataType::kFloat32);
+  EXPECT_EQ(StoredIn(lossy, /*gradient=*/true), DataType::kBFloat16);
+  EXPECT_EQ(lossy.ToString(), "float32, gradients in bfloat16");
+  EXPECT_EQ(RoundingOf(DataType::kBFloat16, schedule).ToString(), "bfloat16");
+  EXPECT_FALSE(IsLow(RoundingOf(DataType::kFloat32, Schedule())));
+}
+
 TEST(RoundingOf, CountsMicroBatches) {
   const StagedMlp pipeline{.layers = 4, .stages = 2, .data = 2, .micro_batches = 4};
   const PipelineGraphs graphs = MakePipeline(pipeline);

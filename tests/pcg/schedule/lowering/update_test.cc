@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -352,13 +353,15 @@ TEST(Update, TakesTheBytesThatSearchesCount) {
   const Graph graph = Parsed(kThreeWeights);
   constexpr int64_t kNumbers = 4 * (12 * 7 + 7 * 16 + 7);  // on four devices
   for (const OptimizerTraits& traits : AllOptimizers()) {
-    for (const auto& [clips, averages] :
-         {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
-      const Schedule schedule =
-          LoweredWith(graph, {.optimizer = traits.kind, .clips = clips, .averages = averages});
+    for (const auto& [clips, averages, sums] : {std::tuple(false, false, DataType::kFloat32),
+                                                std::tuple(true, false, DataType::kBFloat16),
+                                                std::tuple(true, true, DataType::kFloat32)}) {
+      const Schedule schedule = LoweredWith(
+          graph,
+          {.optimizer = traits.kind, .gradient_sums = sums, .clips = clips, .averages = averages});
       EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus());
       const WeightBytes each =
-          BytesOfWeight(DataType::kFloat32, traits.kind, false, averages, clips);
+          BytesOfWeight(DataType::kFloat32, traits.kind, sums, averages, clips);
       int64_t bytes = 0, states = 0;
       for (const Task* task : TasksOf(schedule, TaskKind::kUpdate)) bytes += task->bytes;
       for (const Buffer& buffer : schedule.buffers) {
@@ -396,7 +399,7 @@ TEST(Update, PlansKeepTheirOptions) {
                  .bucket_bytes = 0,
                  .bucket_ends = {"w2", "b"},
                  .eager_sums = true,
-                 .low_precision_sums = true,
+                 .gradient_sums = DataType::kBFloat16,
                  .clips = true,
                  .averages = true};
   EXPECT_NE(SealOf(plan), seal);
@@ -430,11 +433,15 @@ std::vector<Variant> Variants() {
        {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights}},
       {"owner buckets, momentum",
        {.optimizer = OptimizerKind::kMomentum, .method = UpdateMethod::kOwner}},
+      {"summed in bfloat16, adam",
+       {.optimizer = OptimizerKind::kAdam, .gradient_sums = DataType::kBFloat16}},
+      {"sharded weights, summed in bfloat16",
+       {.method = UpdateMethod::kShardedWeights, .gradient_sums = DataType::kBFloat16}},
       {"masters", {.bucket_bytes = 0}, "bf16"},
       {"sharded masters, low sums",
        {.optimizer = OptimizerKind::kMomentum,
         .method = UpdateMethod::kSharded,
-        .low_precision_sums = true},
+        .gradient_sums = DataType::kBFloat16},
        "bf16"},
       {"masters of sharded weights, adam",
        {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kShardedWeights},
@@ -690,7 +697,7 @@ TEST(Update, OneShareIsConvertedForItsSumAlone) {
   };
   EXPECT_EQ(conversions({}, 4), 3u * 4);
   EXPECT_EQ(conversions({.method = UpdateMethod::kShardedWeights}, 4), 3u * 4);
-  EXPECT_EQ(conversions({.low_precision_sums = true}, 4), 0u);
+  EXPECT_EQ(conversions({.gradient_sums = DataType::kBFloat16}, 4), 0u);
   const Schedule schedule = LoweredWith(graph, {.method = UpdateMethod::kSharded});
   const auto dtype_of = [&](TaskKind kind) {
     return schedule.buffers[TasksOf(schedule, kind)[0]->reads[0]].dtype;
