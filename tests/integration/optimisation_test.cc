@@ -109,10 +109,11 @@ TEST(LossyGradients, AreChosenWhereLinksAreSlow) {
   const std::string model = "zoo:mlp?layers=3&inputs=64&hidden=512&classes=10&batch=64";
   const std::string json = ScratchFile("auto.json");
   for (const std::string allowed : {"auto", "float32"}) {
-    const ProgramResult result = RunBinary(
-        "isomer-optimize",
-        {model, "--machine=laptop_cpu", "--nodes=4", "--devices_per_node=1", "--plan=data_parallel",
-         "--cache=false", "--gradient_precision=" + allowed, "--json=" + json});
+    const ProgramResult result =
+        RunBinary("isomer-optimize",
+                  {model, "--machine=laptop_cpu", "--nodes=4", "--devices_per_node=1",
+                   "--plan=data_parallel", "--cache=false", "--gradient_precision=" + allowed,
+                   "--json=" + json, "--out=" + ScratchFile("auto.plan")});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     google::protobuf::Struct summary;
     ASSERT_TRUE(

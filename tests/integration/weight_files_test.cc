@@ -50,7 +50,7 @@ TEST(WeightFiles, BeginATrainingThatCheckpointsGoOn) {
   ASSERT_EQ(RunDigits({"--steps=2", "--seed=7", "--out=" + weights}).exit_code, 0);
   ASSERT_EQ(RunDigits({"--weights=" + weights, "--steps=4", "--out=" + once}).exit_code, 0);
   const std::vector<std::string> both = {"--weights=" + weights, "--checkpoint_dir=" + folder,
-                                         "--resume"};
+                                         "--resume", "--quiet=false"};
   std::vector<std::string> first = both, second = both;
   first.push_back("--steps=2");
   second.insert(second.end(), {"--steps=4", "--out=" + again});
