@@ -106,6 +106,19 @@ Model WithDropout() {
   return b.WithLoss(b.Linear(x, "v", {8, 8}));
 }
 
+// Evaluation normalises by what no rule and no task reads.
+Model Normalised() {
+  ModelBuilder b("normalised");
+  TensorRef x = b.Linear(b.Input("x", {8, 8}), "w", {8, 8});
+  const Operator norm(OpKind::kBatchNormTraining, {{"epsilon", 0.01}});
+  x = b.Call(norm, {x, b.Weight("gain", {8}), b.Weight("offset", {8})}, "norm");
+  b.Constant("mean", {8});
+  b.Constant("variance", {8});
+  Model model = b.WithLoss(b.Linear(x, "v", {8, 8}));
+  model.statistics = {{.scale = "gain", .mean = "mean", .variance = "variance"}};
+  return model;
+}
+
 Model TiedTable() {
   ModelBuilder b("tied_table");
   const TensorRef table = b.Weight("table", {12, 8});
@@ -188,6 +201,7 @@ const std::map<std::string, Wish>& Wishes() {
       {"embedding", {.model = FilledTable()}},
       {"dropout", {.model = WithDropout()}},
       {"tied", {.model = TiedTable()}},
+      {"normalised", {.model = Normalised(), .devices = 2, .plan = ""}},
       {"sharded",
        {.model = Perceptron(),
         .change =

@@ -32,9 +32,16 @@ ClaimChange OfValues(const std::string& weight, std::function<void(std::vector<f
   };
 }
 
+Forgery OfStatistics(const std::string& name, const std::function<void(BatchStatistics*)>& change,
+                     const std::string& refused_for) {
+  return {"statistics", name, "normalised",
+          [change](PlanClaim* c) { change(&c->plan.model.statistics[0]); }, refused_for};
+}
+
 }  // namespace
 
 std::vector<Forgery> ForgedModels() {
+  constexpr char kOthers[] = "batch statistics are others in the plan's model";
   const auto exchanged = [](PlanClaim* c) {
     auto& weights = c->plan.model.weights;
     std::vector<float> negative = weights["up"].ToVector();
@@ -167,6 +174,39 @@ std::vector<Forgery> ForgedModels() {
          Edit(&c->plan.model.graph, [](auto* nodes, auto*) { nodes->back().name = "anything"; });
        },
        ""},
+      OfStatistics(
+          "another momentum", [](BatchStatistics* s) { s->momentum = 0.5; }, kOthers),
+      OfStatistics(
+          "mean and variance exchanged",
+          [](BatchStatistics* s) { std::swap(s->mean, s->variance); }, kOthers),
+      OfStatistics(
+          "of the offset", [](BatchStatistics* s) { s->scale = "offset"; }, kOthers),
+      OfStatistics(
+          "of a leaf that there is not", [](BatchStatistics* s) { s->scale = "gains"; },
+          "batch statistics of 'gains': the graph has no such leaf"),
+      OfStatistics(
+          "a mean that is trained", [](BatchStatistics* s) { s->mean = "offset"; },
+          "'offset' is no constant of its channels"),
+      OfStatistics(
+          "a variance that there is not", [](BatchStatistics* s) { s->variance = ""; },
+          "'' is no constant of its channels"),
+      OfStatistics(
+          "one constant for both", [](BatchStatistics* s) { s->variance = s->mean; },
+          "mean and variance are one"),
+      OfStatistics(
+          "what grows without end", [](BatchStatistics* s) { s->momentum = 1.5; },
+          "momentum 1.5 is not in [0, 1]"),
+      OfStatistics(
+          "a momentum that is no number", [](BatchStatistics* s) { s->momentum = std::nan(""); },
+          "momentum nan is not in [0, 1]"),
+      {"statistics", "of one scale twice", "normalised",
+       [](PlanClaim* c) { c->plan.model.statistics.push_back(c->plan.model.statistics[0]); },
+       "there are two of it"},
+      {"statistics", "none, so that tests normalise by their batch", "normalised",
+       [](PlanClaim* c) { c->plan.model.statistics.clear(); }, kOthers},
+      {"statistics", "another mean to begin with", "normalised",
+       OfValues("mean", [](auto* v) { (*v)[2] = 1; }), "value 2 of mean"},
+      {"statistics", "as they are", "normalised", [](PlanClaim*) {}, ""},
   };
 }
 

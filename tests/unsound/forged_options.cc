@@ -68,6 +68,16 @@ std::vector<Forgery> ForgedOptions() {
        OfUpdate([](Update* u) { u->states_on_host = true; }), kOfInference},
       {"updates", "where nothing is trained: averages", "inference",
        OfUpdate([](Update* u) { u->averages = true; }), kOfInference},
+      {"updates", "gradients summed in less than float32's range", "data",
+       OfUpdate([](Update* u) { u->gradient_sums = DataType::kFloat16; }),
+       "gradients are summed in float16 of a plan in float32"},
+      {"updates", "gradients summed in integers", "data",
+       [](proto::PlanProto* p) { p->mutable_update()->set_gradient_sums("int64"); },
+       "precision 'int64'"},
+      {"updates", "where nothing is trained: rounded sums", "inference",
+       OfUpdate([](Update* u) { u->gradient_sums = DataType::kBFloat16; }), kOfInference},
+      {"updates", "gradients summed in bfloat16, as it says", "data",
+       OfUpdate([](Update* u) { u->gradient_sums = DataType::kBFloat16; }), ""},
       {"updates", "of two versions, clipped", "data", OfUpdate([](Update* u) {
          u->steps_between_flushes = 2;
          u->clips = true;
@@ -122,6 +132,9 @@ std::vector<Forgery> ForgedOptions() {
        [](proto::PlanProto* p) { p->set_precision("float8"); }, "precision 'float8'"},
       {"low_precision", "in numbers by another name", "low",
        [](proto::PlanProto* p) { p->set_precision("bf16"); }, "precision 'bf16'"},
+      {"low_precision", "gradients summed in the other one", "low",
+       OfUpdate([](Update* u) { u->gradient_sums = DataType::kFloat16; }),
+       "gradients are summed in float16 of a plan in bfloat16"},
       {"low_precision", "in float16", "low", Of([](Plan* p) { p->precision = DataType::kFloat16; }),
        ""},
   };
