@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "pcg/schedule/order/slot_run.h"
 #include "pcg/support/check.h"
 
 namespace isomer {
@@ -14,14 +15,20 @@ namespace {
 // Quarters of a W.
 constexpr int64_t kWhole = 4;
 
+// How an order is made.
+struct Recipe {
+  int64_t patience = kWhole;  // quarters of a W for which a stage waits rather than begin one
+  bool equal_times = false;   // as if F, B and W took the same
+};
+
 enum class SlotKind { kForward, kBackward, kWeights };
 
 class ListScheduler {
  public:
-  // `patience`: quarters of a W for which a stage waits rather than begin one.
-  ListScheduler(const PipelineShape& shape, int64_t patience)
+  ListScheduler(const PipelineShape& shape, const Recipe& recipe)
       : shape_(shape),
-        patience_(patience),
+        times_(recipe.equal_times ? ZeroBubble() : shape.zero_bubble),
+        patience_(recipe.patience),
         moments_(shape.num_steps * shape.num_moments),
         levels_(static_cast<size_t>(shape.num_stages * shape.num_chunks)),
         stages_(static_cast<size_t>(shape.num_stages)) {
@@ -33,17 +40,16 @@ class ListScheduler {
     }
   }
 
-  ZeroBubbleSchedule Run() {
+  // By stage.
+  std::vector<std::vector<PipelineSlot>> Run() {
     for (size_t s = 0; s < stages_.size(); ++s) stages_[s].next = NextOf(stages_[s]);
     while (Stage* stage = FirstToStart()) Take(stage);
-    ZeroBubbleSchedule result;
+    std::vector<std::vector<PipelineSlot>> slots;
     for (Stage& stage : stages_) {
       ISOMER_CHECK(stage.slots.size() == 3 * stage.levels.size() * static_cast<size_t>(moments_));
-      result.makespan = std::max(result.makespan, stage.free);
-      result.longest_stage = std::max(result.longest_stage, stage.free - stage.first);
-      result.slots.push_back(std::move(stage.slots));
+      slots.push_back(std::move(stage.slots));
     }
-    return result;
+    return slots;
   }
 
  private:
@@ -68,7 +74,7 @@ class ListScheduler {
   struct Stage {
     std::vector<size_t> levels;
     int64_t share = 0;
-    int64_t free = 0, first = 0;
+    int64_t free = 0;
     int64_t in_flight = 0, before_backward = 0;
     SlotKind last = SlotKind::kWeights;  // forward or backward
     std::optional<Candidate> next;
@@ -83,10 +89,9 @@ class ListScheduler {
   }
 
   int64_t TimeOf(SlotKind kind) const {
-    const ZeroBubble& times = shape_.zero_bubble;
-    return kind == SlotKind::kForward    ? times.forward
-           : kind == SlotKind::kBackward ? times.backward
-                                         : times.weights;
+    return kind == SlotKind::kForward    ? times_.forward
+           : kind == SlotKind::kBackward ? times_.backward
+                                         : times_.weights;
   }
 
   // When what a micro-batch needs to go on at a level is there; none: that is not known yet.
@@ -167,7 +172,6 @@ class ListScheduler {
         --stage->in_flight;
         break;
     }
-    if (stage->slots.empty()) stage->first = taken.start;
     stage->slots.push_back(slot);
     stage->free = end;
     if (taken.kind != SlotKind::kWeights) stage->last = taken.kind;
@@ -183,25 +187,38 @@ class ListScheduler {
   }
 
   const PipelineShape& shape_;
+  const ZeroBubble times_;
   const int64_t patience_;
   const int64_t moments_;
   std::vector<Level> levels_;
   std::vector<Stage> stages_;
 };
 
+ZeroBubbleSchedule Scheduled(const PipelineShape& shape, const Recipe& recipe) {
+  const ZeroBubble& times = shape.zero_bubble;
+  ZeroBubbleSchedule result{ListScheduler(shape, recipe).Run()};
+  const std::optional<SlotRun> run =
+      RunSlots(shape, result.slots, {times.forward, times.backward, times.weights});
+  ISOMER_CHECK(run.has_value());
+  result.makespan = run->makespan;
+  result.longest_stage = run->longest_stage;
+  return result;
+}
+
 // Does not depend on the number of micro-batches: fewer stand for many in a simulation.
-int64_t PatienceOf(const PipelineShape& shape) {
-  if (shape.num_chunks == 1) return kWhole;
+Recipe BestRecipe(const PipelineShape& shape) {
   constexpr int64_t kMomentsPerStage = 8;
   PipelineShape some = shape;
   some.num_steps = 1;
   some.num_moments = kMomentsPerStage * shape.num_stages;
-  int64_t best = 0, least = std::numeric_limits<int64_t>::max();
-  for (int64_t patience : {int64_t{0}, kWhole / 4, kWhole / 2}) {
-    const int64_t makespan = ListScheduler(some, patience).Run().makespan;
+  Recipe best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Recipe recipe :
+       {Recipe{kWhole}, Recipe{kWhole, true}, Recipe{0}, Recipe{kWhole / 4}, Recipe{kWhole / 2}}) {
+    const int64_t makespan = Scheduled(some, recipe).makespan;
     if (makespan >= least) continue;
     least = makespan;
-    best = patience;
+    best = recipe;
   }
   return best;
 }
@@ -209,7 +226,7 @@ int64_t PatienceOf(const PipelineShape& shape) {
 }  // namespace
 
 ZeroBubbleSchedule MakeZeroBubbleSchedule(const PipelineShape& shape) {
-  return ListScheduler(shape, PatienceOf(shape)).Run();
+  return Scheduled(shape, BestRecipe(shape));
 }
 
 }  // namespace isomer

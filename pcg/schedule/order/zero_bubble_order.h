@@ -6,9 +6,9 @@
 //
 //   - whenever a stage is free it takes an F or a B, whichever can start first; of two that can at
 //     once the one that is not what it did last;
-//   - a W if there is none that can start before the W would be done: so W fill bubbles. With
-//     several chunks a stage waits for less than all of a W, whatever of 0, 1/4 and 1/2 makes the
-//     shortest order of 8 micro-batches a stage;
+//   - a W if there is none that can start before the W would be done: so W fill bubbles. Or before
+//     a part of it would be, if W are long: of 0, 1/4, 1/2 and all what makes the shortest order of
+//     8 micro-batches a stage, beside the order that is made as if F, B and W took the same;
 //   - an F only if fewer than `most_in_flight` micro-batches are between their F and their W, and
 //     fewer than the stage's share of that between their F and their B. The share falls from all of
 //     it on the first stage to 1 on the last, as the way back from there gets shorter.

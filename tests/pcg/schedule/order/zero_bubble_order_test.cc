@@ -142,6 +142,22 @@ TEST(ZeroBubbleOrder, BubbleRatesAreThoseOfThePapersTables) {
   }
 }
 
+// Whatever takes long, a bubble is not larger than that of ZB-H1, nor than that of 1F1B.
+TEST(ZeroBubbleOrder, BubblesAreSmallWhateverSlotsTake) {
+  for (int32_t f : {300, 736, 1000}) {
+    for (int32_t b : {300, 805, 1000}) {
+      for (int32_t w : {100, 600, 1000}) {
+        SCOPED_TRACE(absl::StrCat(f, " ", b, " ", w));
+        const int64_t stages = 8, moments = 32;
+        const auto made = MakeZeroBubbleSchedule(SplitShape(stages, moments, 8, {f, b, w}));
+        const int64_t bubble = made.makespan - moments * (f + b + w);
+        EXPECT_LE(bubble, (stages - 1) * std::max({f + b - w, f, b}));
+        EXPECT_LT(bubble, (stages - 1) * (f + b + w));
+      }
+    }
+  }
+}
+
 // Two chunks a stage in a V: as much memory as 1F1B, in which the first stage keeps S of two
 // chunks, and fewer bubbles than ZB-H1, whose order does not have to know the times.
 TEST(ZeroBubbleOrder, AVHasFewerBubblesInTheMemoryOf1F1B) {
