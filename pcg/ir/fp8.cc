@@ -64,11 +64,6 @@ absl::StatusOr<Fp8Scaling> ParseFp8Scaling(absl::string_view name) {
       absl::StrCat("fp8 scaling '", name, "': there are tensor, row and block"));
 }
 
-void AddToDigest(Digest* digest, const Fp8Products& products) {
-  const auto& [scaling, kept, error_budget] = products;
-  digest->Add(scaling, kept, error_budget);
-}
-
 absl::Status CheckFp8Products(const Fp8Products& products, DataType precision) {
   if (products.any() && precision != DataType::kBFloat16) {
     return absl::InvalidArgumentError("fp8: products in 8 bits are of plans in bfloat16");

@@ -25,7 +25,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "pcg/ir/graph.h"
-#include "pcg/support/digest.h"
 
 namespace isomer {
 
@@ -50,7 +49,6 @@ struct Fp8Products {
   bool any() const { return scaling != Fp8Scaling::kNone; }
   friend bool operator==(const Fp8Products&, const Fp8Products&) = default;
 };
-void AddToDigest(Digest* digest, const Fp8Products& products);
 // Errors: weights out of order or twice, no budget, another precision than bfloat16.
 absl::Status CheckFp8Products(const Fp8Products& products, DataType precision);
 

@@ -135,6 +135,22 @@ std::vector<Forgery> ForgedOptions() {
       {"low_precision", "gradients summed in the other one", "low",
        OfUpdate([](Update* u) { u->gradient_sums = DataType::kFloat16; }),
        "gradients are summed in float16 of a plan in bfloat16"},
+      {"low_precision", "8 bits with a scale per column", "low",
+       [](proto::PlanProto* p) { p->mutable_fp8()->set_scaling("column"); }, "scaling 'column'"},
+      {"low_precision", "8 bits of float16", "low", Of([](Plan* p) {
+         p->precision = DataType::kFloat16;
+         p->fp8.scaling = Fp8Scaling::kRow;
+       }),
+       "in bfloat16"},
+      {"low_precision", "8 bits but for a weight that there is not", "low",
+       Of([](Plan* p) { p->fp8 = {.scaling = Fp8Scaling::kRow, .kept = {"middle"}}; }),
+       "no product is with a weight 'middle'"},
+      {"low_precision", "8 bits within no error", "low", Of([](Plan* p) {
+         p->fp8 = {.scaling = Fp8Scaling::kRow, .kept = {}, .error_budget = kNan};
+       }),
+       "an error budget of nan"},
+      {"low_precision", "8 bits of all products", "low",
+       Of([](Plan* p) { p->fp8.scaling = Fp8Scaling::kTensor; }), ""},
       {"low_precision", "in float16", "low", Of([](Plan* p) { p->precision = DataType::kFloat16; }),
        ""},
   };

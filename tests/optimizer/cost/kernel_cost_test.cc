@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "optimizer/cost/cost.h"
+#include "optimizer/machine/machine.h"
+#include "pcg/ir/fp8.h"
 #include "tests/optimizer/test_machine.h"
 
 namespace isomer {
@@ -38,6 +40,26 @@ TEST(KernelCost, TellsWhereEveryTimeComesFrom) {
   const TaskTime roofline = cost.CallTime(OpKind::kRelu, Vector(30), {true}, work, kRoofline);
   EXPECT_EQ(roofline.origin, TimeOrigin::kRoofline);
   EXPECT_EQ(roofline.us, 25);
+}
+
+// Large ones at the rate of 8 bits, small ones for the price of rounding their operands.
+TEST(KernelCost, ProductsInFp8PayWhereTheyAreLarge) {
+  const CostModel cost(LoadMachine("dgx_h200", 1).value());
+  const auto us = [&](int64_t size, Fp8Scaling scaling, const std::vector<bool>& wanted) {
+    const std::vector<TensorType> types(2, SequentialType({size, size}, DataType::kBFloat16));
+    const Operator op = WithFp8(OpKind::kMatMul, scaling);
+    const Sharding sharding = InferSharding(op, types).value();
+    const Work work = wanted.empty() ? ForwardWork(op, sharding, types)
+                                     : GradientWork(op, sharding, types, wanted);
+    return cost.CallUs(op, types, wanted, work);
+  };
+  for (const std::vector<bool>& wanted : {std::vector<bool>{}, std::vector<bool>{true, true}}) {
+    const double large = us(8192, Fp8Scaling::kNone, wanted) / us(8192, Fp8Scaling::kRow, wanted);
+    EXPECT_GT(large, 1.5);
+    EXPECT_LT(large, 2);
+    EXPECT_GT(us(8192, Fp8Scaling::kTensor, wanted), us(8192, Fp8Scaling::kBlock, wanted));
+    EXPECT_LT(us(256, Fp8Scaling::kNone, wanted), us(256, Fp8Scaling::kRow, wanted));
+  }
 }
 
 TEST(KernelCost, ElementwiseTasksAreInterpolatedBySize) {

@@ -2,6 +2,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,6 +78,62 @@ TEST(OptimizeRequest, GradientsMayLoseByPermissionAlone) {
   request.mode = "inference";
   request.given = {"gradient_precision"};
   EXPECT_EQ(ErrorOf(request), "--gradient_precision is for --mode=training");
+}
+
+// Three products in a row.
+Model ChainOfThree() {
+  Model model;
+  model.name = "chain";
+  TensorRef x = model.graph.AddInput("x", SequentialType({4, 4}));
+  for (const char* name : {"a", "b", "c"}) {
+    x = *model.graph.AddOp(OpKind::kMatMul,
+                           {x, model.graph.AddWeight(name, SequentialType({4, 4}))});
+  }
+  model.graph.AddOutput("y", x);
+  return model;
+}
+
+TEST(OptimizeRequest, ProductsInFp8KeepTheFirstAndTheLastWeightsOrThoseThatAreNamed) {
+  const Model model = ChainOfThree();
+  OptimizeRequest request;
+  request.precision = "fp8";
+  request.fp8_scaling = "row";
+  OptimizeOptions options = OptionsOf(request).value();
+  EXPECT_EQ(options.precision, DataType::kBFloat16);
+  EXPECT_EQ(options.fp8.scaling, Fp8Scaling::kRow);
+  ASSERT_TRUE(AddKeptWeights(request, model, &options).ok());
+  EXPECT_EQ(options.fp8.kept, (std::vector<std::string>{"a", "c"}));
+  request.fp8_keep = {"b"};
+  ASSERT_TRUE(AddKeptWeights(request, model, &options).ok());
+  EXPECT_EQ(options.fp8.kept, std::vector<std::string>{"b"});
+  request.fp8_keep = {"none"};
+  ASSERT_TRUE(AddKeptWeights(request, model, &options).ok());
+  EXPECT_TRUE(options.fp8.kept.empty());
+  const auto refused = [&](std::vector<std::string> keep) {
+    request.fp8_keep = std::move(keep);
+    return std::string(AddKeptWeights(request, model, &options).message());
+  };
+  EXPECT_THAT(refused({"d"}), HasSubstr("no product is with a weight 'd'"));
+  EXPECT_THAT(refused({"ends", "b"}), HasSubstr("keeps all 3 weights"));
+}
+
+TEST(OptimizeRequest, OptionsOfFp8AreForFp8) {
+  OptimizeRequest request;
+  request.given = {"fp8_scaling"};
+  EXPECT_EQ(ErrorOf(request), "--fp8_scaling is for --precision=fp8");
+  request = {};
+  request.precision = "fp8";
+  request.fp8_scaling = "column";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("'column': there are tensor, row and block"));
+  request.fp8_scaling = "block";
+  request.fp8_error = 2;
+  EXPECT_EQ(ErrorOf(request), "--fp8_error is 0 to 1");
+  request.fp8_error = 0;
+  request.fp8_errors = "some.fp8_errors";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--fp8_errors needs --fp8_error"));
+  request = {};
+  request.precision = "fp4";
+  EXPECT_THAT(ErrorOf(request), HasSubstr("there are float32, bfloat16, float16 and fp8"));
 }
 
 TEST(OptimizeRequest, PipelinesOfChunks) {
