@@ -31,7 +31,7 @@ Plan PlanOf(const ParallelCase& c, DataType precision) {
 }
 
 // About eight units of the last place: these graphs have few layers.
-double Tolerance(DataType precision) { return precision == DataType::kBFloat16 ? 3e-2 : 4e-3; }
+double ToleranceIn(DataType precision) { return precision == DataType::kBFloat16 ? 3e-2 : 4e-3; }
 
 double Loss(Job* job) {
   const absl::StatusOr<Array<double>> loss = job->Output("loss");
@@ -60,7 +60,7 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
     const auto actual = ValuesOfStep(plan.model, job->get(), true);
     ASSERT_TRUE(expected.ok() && actual.ok());
     const Comparison comparison =
-        Compare(*expected, *actual, ShareOf(*expected, Tolerance(precision)));
+        Compare(*expected, *actual, ShareOf(*expected, ToleranceIn(precision)));
     EXPECT_TRUE(comparison.agrees()) << comparison.worst << " " << comparison.of_worst.error;
     EXPECT_GT(comparison.max_rel_error, 1e-6) << "it is float32";
 
@@ -84,7 +84,7 @@ class MixedPrecisionTest : public testing::TestWithParam<ParallelCase> {
     for (int step = 0; step < 21; ++step) {
       ASSERT_EQ((*job)->TrainStep(inputs, 0.1), absl::OkStatus());
     }
-    EXPECT_NEAR(loss, Loss(job->get()), Tolerance(plan.precision) * std::abs(loss));
+    EXPECT_NEAR(loss, Loss(job->get()), ToleranceIn(plan.precision) * std::abs(loss));
   }
 };
 
