@@ -153,6 +153,10 @@ TEST_F(LongContext, OuterStridesThatAreChangedAreRefused) {
   const auto made = Grid({.degrees = {.tensor = 2, .context = 2}});
   ASSERT_TRUE(made.ok()) << made.status();
   int64_t refused = 0;
+  // What is not split may have its copies on any devices.
+  const auto is_harmless = [](const PlanChange& change) {
+    return absl::StrContains(change.what, "without its outer stride");
+  };
   for (const PlanChange& change : ChangesOf({made->plan, rules_})) {
     if (!absl::StrContains(change.what, "outer") && !absl::StrContains(change.what, "periods")) {
       continue;
@@ -160,10 +164,11 @@ TEST_F(LongContext, OuterStridesThatAreChangedAreRefused) {
     Plan plan = made->plan;
     change.change(&plan);
     plan.seal = SealOf(plan);
-    EXPECT_FALSE(CheckPlan(plan, rules_).ok()) << change.what;
-    ++refused;
+    const bool is_refused = !CheckPlan(plan, rules_).ok();
+    EXPECT_TRUE(is_refused || is_harmless(change)) << change.what;
+    refused += is_refused;
   }
-  EXPECT_GE(refused, 4 * 2) << "tables of the rotation";
+  EXPECT_GE(refused, 4 * 2) << "of both tables of the rotation";
 }
 
 TEST_F(LongContext, TakesTheFasterOfBoth) {
