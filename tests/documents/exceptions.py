@@ -20,7 +20,6 @@ NOT_RUN = (
     (r"^srun ", "needs SLURM"),
     (r"--backend=cuda|^tar xf isomer-gpu", "needs a GPU"),
     (r"^mpirun -n 8 ", "needs 20 GB of memory"),
-    (r"llama_405b\?seq=131072", "minutes of search for 16,384 devices"),
     (r"zoo:gpt_175b\?layers=6", "writes for the command that needs 20 GB"),
     (r"^chromium ", "ctest's `report_page_in_a_browser`"),
     (r"\| man -l", "needs man"),
