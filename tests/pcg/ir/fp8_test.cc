@@ -10,6 +10,7 @@
 #include "pcg/ir/precision.h"
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
+#include "tests/pcg/ir/fp8_plan.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 
 namespace isomer {
@@ -18,34 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// Three products in a row, the second by a transposed weight; and one of two activations.
-Graph ChainOfProducts() {
-  Graph graph;
-  const TensorRef x = graph.AddInput("x", SequentialType({8, 8}));
-  const TensorRef t = graph.AddInput("target", SequentialType({8, 8}));
-  const auto weight = [&](const std::string& name) {
-    return graph.AddWeight(name, SequentialType({8, 8}));
-  };
-  const TensorRef a = *graph.AddOp(OpKind::kMatMul, {x, weight("a")});
-  const Operator transpose(OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}});
-  const TensorRef turned = *graph.AddOp(transpose, {weight("b")});
-  const TensorRef b = *graph.AddOp(OpKind::kMatMul, {a, turned});
-  const TensorRef both = *graph.AddOp(OpKind::kMatMul, {b, a});
-  const TensorRef c = *graph.AddOp(OpKind::kMatMul, {both, weight("c")});
-  graph.AddOutput("loss", *graph.AddOp(OpKind::kMeanSquaredError, {c, t}));
-  return graph;
-}
-
-Plan PlanInFp8(std::vector<std::string> kept) {
-  Plan plan;
-  plan.graph = plan.model.graph = ChainOfProducts();
-  plan.model.loss = "loss";
-  plan.views = SequentialViews(plan.graph);
-  plan.precision = DataType::kBFloat16;
-  plan.fp8 = {.scaling = Fp8Scaling::kRow, .kept = std::move(kept)};
-  return plan;
-}
 
 // The scalings of all products, in order.
 std::vector<Fp8Scaling> ScalingsOf(const Graph& graph) {
