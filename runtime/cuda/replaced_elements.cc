@@ -47,7 +47,9 @@ std::optional<GeneratedKernel> ReplacingKernels(const KernelCall& call, absl::st
   const char* const index = call.dtypes[1] == DataType::kInt32 ? "int" : "long long";
   const std::vector<int64_t> of_x = StridesOfPiece(x), of_indices = StridesOfPiece(indices);
 
-  GeneratedKernel kernel{.reads = 3, .writes = 1};
+  GeneratedKernel kernel;
+  kernel.reads = 3;
+  kernel.writes = 1;
   const std::string copy = absl::StrCat(name, "_copy"), replace = absl::StrCat(name, "_replace");
   std::string& text = kernel.text;
   const auto line = [&](const auto&... parts) { absl::StrAppend(&text, parts..., "\n"); };

@@ -18,9 +18,9 @@ namespace isomer {
 // each sample, which see each other.
 struct KeyValueCache {
   int64_t length = 0;
-  TensorRef rows;   // [tokens], of whole numbers
-  TensorRef index;  // the row of each element of keys and values
-  TensorRef mask;   // decode: what is added to scores [1, length]
+  TensorRef rows = {};   // [tokens], of whole numbers
+  TensorRef index = {};  // the row of each element of keys and values
+  TensorRef mask = {};   // decode: what is added to scores [1, length]
   bool decodes = false;
 };
 

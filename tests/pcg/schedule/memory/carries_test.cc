@@ -81,7 +81,8 @@ TEST(Carries, RowsAreWrittenIntoTheCache) {
   // The states are put together for nobody: all that is moved is the output.
   EXPECT_FALSE(schedule.shards.contains({NodeId{12}, 0}));
   for (const Task& task : schedule.tasks) {
-    if (IsCommunication(task.kind)) EXPECT_EQ(task.node, NodeId{14});
+    if (!IsCommunication(task.kind)) continue;
+    EXPECT_EQ(task.node, NodeId{14});
   }
 }
 
@@ -189,8 +190,8 @@ class BrokenCarries : public testing::Test {
 
 TEST_F(BrokenCarries, OneIsLeftOut) {
   carry(0).kind = TaskKind::kUnload;
-  carry(0).writes = {};
-  carry(0).transfers = {};
+  carry(0).writes.clear();
+  carry(0).transfers.clear();
   carry(0).is_view = false;
   EXPECT_THAT(Refused(graph_, schedule_), HasSubstr("has no next value"));
 }

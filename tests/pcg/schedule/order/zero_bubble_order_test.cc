@@ -181,7 +181,9 @@ TEST(ZeroBubbleOrder, AVHasFewerBubblesInTheMemoryOf1F1B) {
         const double bubble = static_cast<double>(run.makespan - 2 * moments * (f + b + w));
         const auto of_h1 = static_cast<double>(2 * (stages - 1) * (f + b - w));
         EXPECT_LT(bubble, (stages == 2 ? 1.01 : 0.85) * of_h1);
-        if (f == w) EXPECT_LE(bubble, 0.64 * of_h1);
+        if (f == w) {
+          EXPECT_LE(bubble, 0.64 * of_h1);
+        }
       }
     }
   }
