@@ -99,7 +99,6 @@ absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
     ISOMER_RETURN_IF_ERROR(SetSlotTimes(context->cost, &made.plan));
   }
   if (!options.grid->overlaps_gradients) made.plan.update.bucket_bytes = UpdateOptions::kOneBucket;
-  context->baselines.misfit = made.misfit;
   bool takes_part = true;
   if (options.plan.empty()) {
     ISOMER_ASSIGN_OR_RETURN(const std::string deviation,
@@ -113,7 +112,13 @@ absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
   if (options.keep_baselines) kept = made.plan;
   const int entry = context->contest.Enter(std::move(made.plan), options.grid_name, takes_part);
   if (kept.has_value()) context->baselines.plan_of_entry[entry] = *std::move(kept);
-  return PredictBaseline(options.grid_name, entry, context).status();
+  ISOMER_ASSIGN_OR_RETURN(const Prediction prediction,
+                          PredictBaseline(options.grid_name, entry, context));
+  // Of the form that counts.
+  if (prediction == context->baselines.predictions.at(options.grid_name)) {
+    context->baselines.misfit = std::move(made.misfit);
+  }
+  return absl::OkStatus();
 }
 
 // The configuration that a user asks for, with an order of micro-batches.
@@ -126,12 +131,6 @@ absl::Status EnterGridInOrder(PipelineSchedule schedule, SearchContext* context)
   if (ChunksOf(schedule) > 0) config.chunks = ChunksOf(schedule);
   if (!options.grid->update.has_value()) config.update = options.update.method;
   if (config.stages > 1) config.steps_between_flushes = options.steps_between_flushes;
-  if (options.plan == kGrid && context->Asks(kGrids)) {
-    ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
-                            GridsOf(context, context->devices));
-    if (!estimates.empty()) context->baselines.first_choice = estimates[0];
-    context->tables.set_options(context->BaseOptions());
-  }
   const absl::Status entered = EnterConfig(config, context);
   if (absl::IsNotFound(entered)) return absl::InvalidArgumentError(entered.message());
   ISOMER_RETURN_IF_ERROR(entered);
@@ -142,7 +141,8 @@ absl::Status EnterGridInOrder(PipelineSchedule schedule, SearchContext* context)
   return absl::IsNotFound(by_heads) ? absl::OkStatus() : by_heads;
 }
 
-absl::Status EnterGrid(SearchContext* context, Submachine*) {
+// In the one that they say, or in all.
+absl::Status EnterGridInItsOrders(SearchContext* context) {
   const std::optional<PipelineSchedule>& schedule = context->options.grid->schedule;
   if (schedule.has_value()) return EnterGridInOrder(*schedule, context);
   const int64_t chunks = context->options.grid->chunks;
@@ -154,6 +154,15 @@ absl::Status EnterGrid(SearchContext* context, Submachine*) {
       ISOMER_RETURN_IF_ERROR(entered);
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status EnterGrid(SearchContext* context, Submachine*) {
+  ISOMER_RETURN_IF_ERROR(EnterGridInItsOrders(context));
+  if (context->options.plan != kGrid || !context->Asks(kGrids)) return absl::OkStatus();
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<ConfigEstimate> estimates,
+                          GridsOf(context, context->devices));
+  if (!estimates.empty()) context->baselines.first_choice = estimates[0];
   return absl::OkStatus();
 }
 

@@ -140,11 +140,15 @@ class Enumerator {
   }
 
   // Samples of a micro-batch on a device. Powers of two, or those that a user's micro-batches have.
+  // Several samples that are split in their sequence are one each for fewer devices, which exchange
+  // less.
   std::vector<int64_t> SizesOfMicroBatches(const GridDegrees& degrees) const {
     const Constraints::OfStep& step = options_.step;
     std::vector<int64_t> sizes;
     if (!step.micro_batches) {
-      const int64_t most = step.stages ? batch_ : options_.policy.grid_micro_batch_size;
+      const int64_t most = degrees.context > 1 ? 1
+                           : step.stages       ? batch_
+                                               : options_.policy.grid_micro_batch_size;
       for (int64_t size = 1; size <= most; size *= 2) sizes.push_back(size);
       return sizes;
     }
@@ -163,13 +167,15 @@ class Enumerator {
     return degrees;
   }
 
-  // As they are; and with the sequence of attention split in each way, where samples are too few.
+  // As they are; and with the sequence of attention split in each way, where samples are too few:
+  // by no more than gives every device a part of one.
   std::vector<GridDegrees> WithContext(const GridDegrees& degrees) const {
     std::vector<GridDegrees> all = {degrees};
+    if (!has_attention_) return all;
     const int64_t models = options_.devices / (degrees.tensor * degrees.expert);
-    if (!has_attention_ || batch_ / degrees.expert >= models) return all;
+    const int64_t samples = batch_ / degrees.expert;
     for (int64_t context = 2; context <= options_.policy.grid_context; context *= 2) {
-      if (models % context != 0) break;
+      if (models % context != 0 || samples * context / 2 >= models) break;
       for (const bool by_heads : {false, true}) {
         all.push_back(degrees);
         all.back().context = context;
