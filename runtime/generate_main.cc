@@ -41,6 +41,8 @@ namespace {
 
 using Tokens = std::vector<std::vector<int64_t>>;  // by sample
 
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+
 absl::Status GenerateError(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--generate: ", what));
 }
@@ -308,6 +310,9 @@ bool Generates() { return WasGiven("generate"); }
 absl::Status CheckFlagsOfGenerate() {
   if (absl::GetFlag(FLAGS_generate) < 1) {
     return absl::InvalidArgumentError("--generate must be positive");
+  }
+  if (absl::GetFlag(FLAGS_generate) > kMostTokens) {
+    return absl::InvalidArgumentError(absl::StrCat("--generate is at most ", kMostTokens));
   }
   if (absl::GetFlag(FLAGS_prompt).empty()) {
     return absl::InvalidArgumentError("--generate needs --prompt");

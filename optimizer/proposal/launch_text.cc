@@ -125,6 +125,9 @@ LaunchText TorchtitanText(const GridRequest& grid, int64_t devices, int64_t batc
   if (degrees.tensor > 1 && !degrees.sequence_parallel) {
     launch.unsaid.push_back("tensor parallelism without sequence parallelism");
   }
+  if (degrees.context_by_heads) {
+    launch.unsaid.push_back("attention that exchanges the sequence for heads");
+  }
   if (precision == DataType::kFloat16) launch.unsaid.push_back("float16");
   if (!grid.overlaps_gradients)
     launch.unsaid.push_back("gradients summed behind the backward pass");

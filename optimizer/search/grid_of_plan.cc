@@ -121,6 +121,12 @@ std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
       }
     }
   }
+  const size_t by_sequence = requests.size();
+  for (size_t i = 0; i < by_sequence; ++i) {
+    if (requests[i].degrees.context == 1) continue;
+    requests.push_back(requests[i]);
+    requests.back().degrees.context_by_heads = true;
+  }
   // The plainest first.
   std::stable_sort(requests.begin(), requests.end(),
                    [](const GridRequest& a, const GridRequest& b) {

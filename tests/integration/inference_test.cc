@@ -279,6 +279,8 @@ TEST(Inference, RefusesWhatItCannotGenerate) {
   };
   EXPECT_THAT(error({decoder, "--generate=4"}), HasSubstr("--generate needs --prompt"));
   EXPECT_THAT(error({decoder, "--generate=0", "--prompt=1"}), HasSubstr("must be positive"));
+  EXPECT_THAT(error({decoder, "--generate=9223372036854775807", "--prompt=1"}),
+              HasSubstr("--generate is at most"));
   EXPECT_THAT(error({decoder, "--prompt=1"}), HasSubstr("--prompt needs --generate"));
   EXPECT_THAT(error({decoder, "--generate=4", "--prompt=1,x"}), HasSubstr("token ids"));
   EXPECT_THAT(error({decoder, "--generate=4", "--prompt=1/2/3"}), HasSubstr("3 samples"));

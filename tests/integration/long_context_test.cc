@@ -8,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "optimizer/machine/machine.h"
+#include "optimizer/proposal/launch_text.h"
+#include "optimizer/search/grid_of_plan.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/support/data_path.h"
@@ -180,6 +182,24 @@ TEST_F(LongContext, TakesTheFasterOfBoth) {
   ASSERT_TRUE(any.ok() && sequence.ok() && heads.ok());
   EXPECT_EQ(any->plan.predicted_step_us,
             std::min(sequence->plan.predicted_step_us, heads->plan.predicted_step_us));
+}
+
+// What a launcher of Megatron-LM can be told.
+TEST_F(LongContext, PlansByHeadsAreKnownAsConfigurations) {
+  for (const bool by_heads : {false, true}) {
+    const GridDegrees degrees = {.tensor = 2, .context = 2, .context_by_heads = by_heads};
+    const auto made = Grid({.degrees = degrees});
+    ASSERT_TRUE(made.ok()) << made.status();
+    OptimizeOptions options;
+    options.equal = AreShownEqual;
+    const CostModel cost(LoadMachine("dgx_h100", 1, 8).value());
+    const auto grid = GridOfPlan(made->plan, index_, cost, options);
+    ASSERT_TRUE(grid.ok()) << grid.status();
+    EXPECT_EQ(grid->degrees, degrees);
+    const auto launch = LaunchTextOf("megatron", *grid, 8, 4, DataType::kFloat32);
+    ASSERT_TRUE(launch.ok()) << launch.status();
+    EXPECT_THAT(launch->text, HasSubstr(by_heads ? "--cp-comm-type a2a" : "all_gather"));
+  }
 }
 
 TEST_F(LongContext, RefusesHeadsThatNothingDivides) {
