@@ -13,8 +13,8 @@
 namespace isomer {
 namespace {
 
-// Microseconds of a micro-batch on a stage, as the paper's authors measured them on A100, and their
-// bubble rates.
+// Microseconds of a micro-batch on a stage, as the paper's authors measured them on A100 (from
+// their public code), and their bubble rates (from memory).
 struct Setting {
   const char* model;
   int64_t stages, micro_batches, forward, backward, weights, message;
