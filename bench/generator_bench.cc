@@ -61,7 +61,7 @@ Run InProcess(const std::function<void(Statistics*)>& work) {
 // Graphs of up to `max_operators` of the core set: contraction, elementwise operators, layout.
 Configuration CoreSet(int max_operators) {
   for (Configuration& configuration :
-       Configurations({std::begin(kAllOpKinds), std::end(kAllOpKinds)}, max_operators)) {
+       Configurations({AllOpKinds().begin(), AllOpKinds().end()}, max_operators)) {
     if (configuration.name != "algebra") continue;
     configuration.max_operators = max_operators;
     return configuration;

@@ -12,6 +12,7 @@
 #include "generator/enumeration/enumerator.h"
 #include "generator/inspect/commands.h"
 #include "generator/pipeline/generate_command.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/families/lemma_text.h"
@@ -43,7 +44,7 @@ namespace {
 
 absl::StatusOr<std::set<OpKind>> ParseOps(const std::string& text) {
   std::set<OpKind> kinds;
-  if (text == "all") return std::set<OpKind>(std::begin(kAllOpKinds), std::end(kAllOpKinds));
+  if (text == "all") return std::set<OpKind>(AllOpKinds().begin(), AllOpKinds().end());
   for (const absl::string_view name : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     const absl::StatusOr<OpKind> kind = ParseOpKind(name);
     if (!kind.ok() || IsLeaf(*kind)) {
@@ -193,7 +194,7 @@ std::vector<ProgramCommand> CommandsSaid() {
 CompletionWords Words() {
   CompletionWords words;
   words.of_flags["ops"] = {"all"};
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (!IsLeaf(kind)) words.of_flags["ops"].emplace_back(OpName(kind));
   }
   words.of_flags["max_ops"] = {"1", "2", "3", "4"};
@@ -215,6 +216,7 @@ int main(int argc, char** argv) {
        .version = isomer::BuiltVersions(),
        .more_examples = {"isomer-generate check small.rules --instances=100",
                          "isomer-generate show small.rules --id=r1822be2 --svg=rule.svg"},
-       .words = isomer::Words},
+       .words = isomer::Words,
+       .load_operators = isomer::LoadOperators},
       argc, argv, isomer::Run);
 }

@@ -35,6 +35,7 @@
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/weight_update.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
@@ -480,6 +481,7 @@ int main(int argc, char** argv) {
        .more_examples = {"isomer-optimize --machine=k80_cluster --describe",
                          "isomer-optimize zoo:bert_large --machine=dgx_h100 --nodes=2 "
                          "--out=large.plan --report=large.html"},
-       .words = isomer::Words},
+       .words = isomer::Words,
+       .load_operators = isomer::LoadOperators},
       argc, argv, isomer::Run);
 }

@@ -15,6 +15,7 @@
 #include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/precision.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/profile/fp8_errors.h"
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -327,6 +328,7 @@ int main(int argc, char** argv) {
                          "isomer-profile models/data/bert_tiny.onnx --fp8_errors --out=bert.fp8",
                          "mpirun -n 2 isomer-profile bert.plan --communicator=mpi "
                          "--out=cpu.profile\n# as root: mpirun --allow-run-as-root -n 2 ..."},
-       .words = isomer::Words},
+       .words = isomer::Words,
+       .load_operators = isomer::LoadOperators},
       argc, argv, isomer::Run);
 }

@@ -26,6 +26,7 @@
 #include "models/zoo/zoo.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/weight_update.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
@@ -748,6 +749,7 @@ int main(int argc, char** argv) {
                         "srun SLURM_PROCID and its like"},
                        {"ISOMER_PORT", "the port at which processes meet"},
                        {"CUDA_HOME", "where CUDA's libraries are, for --backend=cuda"}},
-       .words = isomer::Words},
+       .words = isomer::Words,
+       .load_operators = isomer::LoadOperators},
       argc, argv, isomer::Run);
 }

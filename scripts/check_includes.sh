@@ -26,6 +26,7 @@ rooms='
 pcg/support:
 pcg/ir: support
 pcg/operators: ir support
+pcg/operators/declared: ir operators support
 pcg/evaluation: ir support
 pcg/profile: ir support
 pcg/schedule: ir support

@@ -21,6 +21,7 @@
 #include "models/load.h"
 #include "models/loss.h"
 #include "pcg/ir/plan.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/json.h"
 #include "pcg/support/messages.h"
@@ -101,10 +102,7 @@ int Jobs() {
   return jobs > 0 ? jobs : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-absl::StatusOr<RuleSet> RulesOfFlag() {
-  const std::string path = absl::GetFlag(FLAGS_rules);
-  return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
-}
+absl::StatusOr<RuleSet> RulesOfFlag() { return LoadRuleFiles(absl::GetFlag(FLAGS_rules)); }
 
 // The cache of --cache, or null.
 absl::StatusOr<std::unique_ptr<ProofCache>> CacheOfFlags() {
@@ -515,6 +513,7 @@ int main(int argc, char** argv) {
        .version = isomer::BuiltVersions(),
        .more_examples = {"isomer-verify plan bert.plan --model=models/data/bert_tiny.onnx",
                          "isomer-verify lemmas --exhaustive"},
-       .words = isomer::Words},
+       .words = isomer::Words,
+       .load_operators = isomer::LoadOperators},
       argc, argv, isomer::Run);
 }

@@ -94,7 +94,7 @@ void AddBinary(absl::string_view op, CallsByKind* table) {
 
 void AddElementwise(CallsByKind* table) {
   for (const char* op : kUnary) AddUnary(op, table);
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsPlainUnary(kind)) AddUnary(OpName(kind), table);
     if (TraitsOf(kind).op_class == OperatorClass::kBinary) AddBinary(OpName(kind), table);
   }

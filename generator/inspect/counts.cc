@@ -48,7 +48,7 @@ RuleCounts CountRules(const RuleSet& rules, bool instances) {
   RuleCounts counts;
   counts.generator = rules.generator;
   counts.digest = DigestString(rules.Digest());
-  std::vector<RuleCount> operators(std::size(kAllOpKinds));
+  std::vector<RuleCount> operators(kNumOpKinds);
   const std::vector<std::vector<Instance>> found =
       instances ? InstancesOf(rules.rules) : std::vector<std::vector<Instance>>(rules.rules.size());
   InstanceCounter counter;
@@ -82,7 +82,7 @@ RuleCounts CountRules(const RuleSet& rules, bool instances) {
     for (const auto& [name, unused] : conditions) ++counts.conditions[name];
     if (conditions.empty()) ++counts.conditions["none"];
   }
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     const RuleCount& count = operators[static_cast<size_t>(kind)];
     if (count.rules > 0) counts.operators.push_back({std::string(OpName(kind)), count});
   }

@@ -78,7 +78,7 @@ uint64_t MeaningDigest(OpKind kind) {
 
 StepKeys::StepKeys(uint64_t seed, std::map<OpKind, uint64_t> meanings)
     : seed_(seed), meanings_(std::move(meanings)) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (meanings_.count(kind) == 0) meanings_[kind] = MeaningDigest(kind);
   }
 }

@@ -96,7 +96,7 @@ bool AddsUp(const OperatorCall& call) {
 const std::vector<OperatorCall>& ElementwiseCalls(int operands) {
   static const auto* const known = [] {
     auto* calls = new std::map<int, std::vector<OperatorCall>>;
-    for (OpKind kind : kAllOpKinds) {
+    for (OpKind kind : AllOpKinds()) {
       if (IsLeaf(kind) || IsParallel(kind)) continue;
       std::set<std::string> seen;
       for (const OperatorCall& call : SampleCalls(kind)) {

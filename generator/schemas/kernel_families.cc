@@ -64,7 +64,7 @@ bool IsLinearUnary(const OperatorCall& call) {
 const std::map<OpKind, std::vector<OperatorCall>>& AffineCalls() {
   static const auto* const known = [] {
     auto* calls = new std::map<OpKind, std::vector<OperatorCall>>;
-    for (OpKind kind : kAllOpKinds) {
+    for (OpKind kind : AllOpKinds()) {
       if (IsLeaf(kind) || IsParallel(kind) || MaxOperands(kind) > kMostAffineOperands) continue;
       std::vector<OperatorCall> affine = SampleCalls(kind);
       std::erase_if(affine, [](const OperatorCall& f) { return AffineOperands(f).empty(); });
@@ -237,7 +237,7 @@ class KernelFamilies {
   }
 
   void Pass(const OperatorCall& call) {
-    for (OpKind kind : kAllOpKinds) {
+    for (OpKind kind : AllOpKinds()) {
       if (IsLeaf(kind) || IsParallel(kind)) continue;
       std::vector<OperatorCall> fs = SampleCalls(kind);
       std::erase_if(fs, [&](const OperatorCall& f) {
@@ -283,7 +283,7 @@ std::vector<GeneralRule> FindKernelFamilies(OpKind kind, TypeOracle* oracle, Ran
 std::set<OpKind> OperatorsOfKernelFamilies() {
   std::set<OpKind> kinds = {OpKind::kPad,   OpKind::kMul, OpKind::kTranspose, OpKind::kConcat,
                             OpKind::kSplit, OpKind::kAdd, OpKind::kScale,     OpKind::kReduceSum};
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     const std::vector<OperatorCall> calls = SampleCalls(kind);
     if (std::any_of(calls.begin(), calls.end(), IsLinearUnary)) kinds.insert(kind);

@@ -345,8 +345,7 @@ class PartSearch {
 
 std::vector<OpKind> PartOperators() {
   std::vector<OpKind> kinds;
-  std::copy_if(std::begin(kAllOpKinds), std::end(kAllOpKinds), std::back_inserter(kinds),
-               MayBePart);
+  std::copy_if(AllOpKinds().begin(), AllOpKinds().end(), std::back_inserter(kinds), MayBePart);
   return kinds;
 }
 

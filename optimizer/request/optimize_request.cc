@@ -437,8 +437,7 @@ absl::StatusOr<Machine> MachineOf(const MachineRequest& request, absl::string_vi
 }
 
 absl::StatusOr<RuleSet> RulesOf(const OptimizeRequest& request) {
-  const std::string path = request.rules;
-  return LoadRules(path.empty() ? DataPath("rules/default.rules") : path);
+  return LoadRuleFiles(request.rules);
 }
 
 absl::StatusOr<MachineCosts> CostsOf(const OptimizeRequest& request, Machine machine) {

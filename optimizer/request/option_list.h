@@ -121,7 +121,7 @@
     "cuts of the space of plans, for a tighter lower bound on their steps; 0: none, "              \
     "and no bound for models of more than 400 operators")                                          \
   X(std::string, rules, "",                                                                        \
-    "rules file; the default is the one that comes with Isomer")                                   \
+    "rules files, separated by commas; 'default', alone if nothing is said: those of Isomer")      \
   X(std::string, profile, "",                                                                      \
     "measured times of kernels; none: the machine's roofline")                                     \
   X(bool, profile_of_another_device, false,                                                        \

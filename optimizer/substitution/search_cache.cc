@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "optimizer/code_digest.h"
 #include "optimizer/substitution/search_cache.pb.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/ir/derivation_proto.h"
 #include "pcg/support/cache_folder.h"
 #include "pcg/support/digest.h"
@@ -89,6 +90,7 @@ absl::Status SearchCache::Save() {
 uint64_t DigestOfCosts(const CostTables& tables) {
   Digest digest;
   digest.Add(kSearchCodeDigest);
+  digest.Add(DeclaredOperatorsDigest());
   // An id is a digest of its rule.
   for (const Rule* rule : tables.rules().algebra()) digest.Add(rule->id);
   digest.Add(tables.cost().machine(), tables.options());

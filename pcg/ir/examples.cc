@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "pcg/ir/declared_operator.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/check.h"
 
@@ -21,8 +22,13 @@ ExampleCall Parse(const ExampleRow& row) {
 const std::vector<ExampleCall>& Examples() {
   static const auto* const examples = [] {
     auto* parsed = new std::vector<ExampleCall>;
-    for (OpKind kind : kAllOpKinds) {
+    for (OpKind kind : AllOpKinds()) {
       for (const ExampleRow& row : TraitsOf(kind).examples) parsed->push_back(Parse(row));
+      if (IsBuiltIn(kind)) continue;
+      const DeclaredOperator& declared = DeclaredOperatorOf(kind);
+      for (const std::string& call : declared.examples) {
+        parsed->push_back(Parse({declared.name.c_str(), call.c_str()}));
+      }
     }
     return parsed;
   }();
@@ -52,7 +58,7 @@ void CallsByKind::Add(absl::string_view text) {
 }
 
 void CallsByKind::AddExamplesOfOthers() {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     std::vector<OperatorCall>& calls = calls_[static_cast<size_t>(kind)];
     if (calls.empty()) calls = WithExamples(kind);
   }

@@ -41,7 +41,7 @@ class CallsByKind {
   }
 
  private:
-  std::array<std::vector<OperatorCall>, std::size(kAllOpKinds)> calls_;
+  std::array<std::vector<OperatorCall>, kNumOpKinds> calls_;
 };
 
 }  // namespace isomer

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/ir/fp8.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
@@ -48,20 +49,37 @@ size_t AttributeTypeIndex(absl::string_view name) {
 
 }  // namespace
 
-absl::string_view OpName(OpKind kind) { return SpecOf(kind).name; }
-int MinOperands(OpKind kind) { return SpecOf(kind).min_operands; }
-int MaxOperands(OpKind kind) { return SpecOf(kind).max_operands; }
+absl::string_view OpName(OpKind kind) {
+  if (IsBuiltIn(kind)) return SpecOf(kind).name;
+  return DeclaredOperatorOf(kind).name;
+}
+int MinOperands(OpKind kind) {
+  return IsBuiltIn(kind) ? SpecOf(kind).min_operands : DeclaredOperatorOf(kind).operands;
+}
+int MaxOperands(OpKind kind) {
+  return IsBuiltIn(kind) ? SpecOf(kind).max_operands : DeclaredOperatorOf(kind).operands;
+}
 
 absl::StatusOr<OpKind> ParseOpKind(absl::string_view name) {
   static const auto* const kKinds = [] {
     auto* kinds = new absl::flat_hash_map<absl::string_view, OpKind>();
-    for (OpKind kind : kAllOpKinds) kinds->emplace(OpName(kind), kind);
+    for (int k = 0; k < kNumBuiltInOpKinds; ++k) {
+      const OpKind kind = static_cast<OpKind>(k);
+      kinds->emplace(OpName(kind), kind);
+    }
     return kinds;
   }();
   const auto found = kKinds->find(name);
   if (found != kKinds->end()) return found->second;
-  return absl::InvalidArgumentError(absl::StrCat("unknown operator '", name, "'"));
+  for (const OpKind kind : AllOpKinds().subspan(kNumBuiltInOpKinds)) {
+    if (OpName(kind) == name) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown operator '", name, "'; --operators=FILE declares others"));
 }
+
+bool IsNumberAttribute(absl::string_view name) { return AttributeTypeIndex(name) == 1; }
+bool IsListAttribute(absl::string_view name) { return AttributeTypeIndex(name) > 1; }
 
 std::string AttributeText(const AttributeValue& value) {
   if (auto* i = std::get_if<int64_t>(&value)) return absl::StrCat(*i);
@@ -155,6 +173,7 @@ uint64_t Operator::Hash() const {
 }
 
 absl::Status NormalizeAttributes(Operator* op) {
+  if (!IsBuiltIn(op->kind())) return NormalizeDeclaredAttributes(op);
   std::vector<absl::string_view> known;
   for (absl::string_view item :
        absl::StrSplit(SpecOf(op->kind()).attributes, ' ', absl::SkipEmpty())) {
@@ -207,7 +226,7 @@ absl::Status NormalizeAttributes(Operator* op) {
 
 bool IsLeaf(OpKind kind) { return kind == OpKind::kInput || IsStored(kind); }
 bool IsStored(OpKind kind) { return kind == OpKind::kWeight || kind == OpKind::kConstant; }
-bool IsParallel(OpKind kind) { return kind >= OpKind::kPartition; }
+bool IsParallel(OpKind kind) { return kind >= OpKind::kPartition && IsBuiltIn(kind); }
 bool IsLayout(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kLayout; }
 bool IsLoss(OpKind kind) { return TraitsOf(kind).op_class == OperatorClass::kLoss; }
 bool IsIndexOperand(OpKind kind, int operand) { return TraitsOf(kind).index_operand == operand; }

@@ -1,10 +1,10 @@
-// Operators: one closed list. A new operator is one line here, one declaration in pcg/operators/.
+// Operators: one list. A new operator is one line here, one declaration in pcg/operators/. Users
+// declare further ones in a file (declared_operator.h).
 #ifndef ISOMER_PCG_IR_OPERATOR_H_
 #define ISOMER_PCG_IR_OPERATOR_H_
 
 #include <bitset>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -145,13 +145,20 @@ enum class OpKind {
 #undef V
 };
 
-inline constexpr OpKind kAllOpKinds[] = {
-#define V(kind, name, min, max, attributes, declared_by) OpKind::k##kind,
+inline constexpr int kNumBuiltInOpKinds = 0
+#define V(kind, name, min, max, attributes, declared_by) +1
     ISOMER_OPERATORS(V)
 #undef V
-};
+    ;
+// Kinds from kNumBuiltInOpKinds on are those that users declare (declared_operator.h).
+inline constexpr int kMostDeclaredOperators = 32;
+inline constexpr int kNumOpKinds = kNumBuiltInOpKinds + kMostDeclaredOperators;
 
-using OpKindSet = std::bitset<std::size(kAllOpKinds)>;
+// Those of the list, and those that are declared.
+absl::Span<const OpKind> AllOpKinds();
+inline bool IsBuiltIn(OpKind kind) { return static_cast<int>(kind) < kNumBuiltInOpKinds; }
+
+using OpKindSet = std::bitset<kNumOpKinds>;
 
 absl::string_view OpName(OpKind kind);
 absl::StatusOr<OpKind> ParseOpKind(absl::string_view name);
@@ -201,6 +208,11 @@ absl::StatusOr<Operator> ParseOperator(absl::string_view text);
 
 // Fills in defaults; an error names a missing, unknown or ill-typed attribute.
 absl::Status NormalizeAttributes(Operator* op);
+
+// What an attribute of this name is, of every operator that has one: a number, a list, or else an
+// integer.
+bool IsNumberAttribute(absl::string_view name);
+bool IsListAttribute(absl::string_view name);
 
 int MinOperands(OpKind kind);
 int MaxOperands(OpKind kind);

@@ -94,7 +94,7 @@ std::vector<bool> DifferentiableOperands(const Declaration& declaration);
 std::vector<std::vector<int>> LinearOperandSets(const Declaration& declaration);
 
 // The attributes as ISOMER_OPERATORS lists them: "stride padding dilation groups=1".
-absl::string_view AttributeList(OpKind kind);
+std::string AttributeList(OpKind kind);
 
 // The data types that the operands of a call may have that are neither indices nor the condition
 // of a Where; empty if there are no such operands.

@@ -106,10 +106,12 @@ struct OperatorTraits {
 
 namespace internal {
 extern const OperatorTraits* const kTraitsOfOperators[];  // by OpKind; pcg/operators/declare.cc
+const OperatorTraits& TraitsOfDeclared(OpKind kind);      // declared_operator.cc
 }  // namespace internal
 
 inline const OperatorTraits& TraitsOf(OpKind kind) {
-  return *internal::kTraitsOfOperators[static_cast<int>(kind)];
+  return IsBuiltIn(kind) ? *internal::kTraitsOfOperators[static_cast<int>(kind)]
+                         : internal::TraitsOfDeclared(kind);
 }
 
 // The two operands may be exchanged.

@@ -1,5 +1,6 @@
 // Which operator is declared by which function, and has which traits.
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/ir/operator.h"
 #include "pcg/operators/operators.h"
 
@@ -33,6 +34,7 @@ absl::StatusOr<Declaration> Declare(const Operator& op, absl::Span<const Shape> 
     return absl::InvalidArgumentError(absl::StrCat(
         "operator ", op.name(), " takes ", MinOperands(op.kind()), " operands, not ", operands));
   }
+  if (!IsBuiltIn(op.kind())) return DeclaredOperatorOf(op.kind()).declare(op, shapes);
   switch (op.kind()) {
 #define V(kind, name, min, max, attributes, declared_by) \
   case OpKind::k##kind:                                  \

@@ -84,7 +84,7 @@ std::string ClassOf(const std::string& family) {
   const size_t space = std::min(family.find(' '), family.size());
   const std::string name = family.substr(0, space);
   bool contraction = false;
-  for (const OpKind kind : kAllOpKinds) {
+  for (const OpKind kind : AllOpKinds()) {
     if (OpName(kind) == name) contraction = IsContraction(kind);
   }
   return absl::StrCat(contraction ? "contraction" : "other", family.substr(space));

@@ -27,6 +27,7 @@
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the summary that scripts read to this file");
+ABSL_FLAG(std::string, operators, "", "a file that declares further operators");
 
 namespace isomer {
 namespace {
@@ -203,6 +204,10 @@ int RunProgram(const ProgramInfo& info, int argc, const char* const* argv,
     if (!arguments.ok()) return ExitWith(arguments.status());
     const absl::Status files = CheckFiles(info, *arguments);
     if (!files.ok()) return ExitWith(files);
+    if (info.load_operators != nullptr) {
+      const absl::Status operators = info.load_operators(absl::GetFlag(FLAGS_operators));
+      if (!operators.ok()) return ExitWith(operators);
+    }
     absl::StatusOr<int> code = run(*arguments);
     return code.ok() ? *code : ExitWith(code.status());
   } catch (const std::exception& exception) {

@@ -69,6 +69,8 @@ struct ProgramInfo {
   std::vector<std::string> more_examples = {};
   std::vector<std::pair<std::string, std::string>> environment = {};  // variables, besides common
   CompletionWords (*words)() = nullptr;
+  // Reads the file of --operators, before anything else is done.
+  absl::Status (*load_operators)(const std::string& path) = nullptr;
 };
 
 // Sets Abseil's flags (ABSL_FLAG) from the command line and returns the other arguments, without

@@ -36,6 +36,7 @@ const std::vector<CommonFlag>& CommonFlags() {
   static const auto* const flags = new std::vector<CommonFlag>{
       {"help", "", "say this; --help=man, bash, zsh or fish: a manual page, completion", false},
       {"json", "FILE", "write the summary that scripts read to this file"},
+      {"operators", "FILE", "a file that declares further operators"},
       {"quiet", "", "no progress and no notes, only results and errors"},
       {"version", "", "the version, and what the program was built with", false},
   };

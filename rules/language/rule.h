@@ -272,6 +272,9 @@ struct RuleSet {
 // file and rule: "mine.rules: rule r0123456789ab: target node 2: variable 'e' is not declared".
 absl::Status SaveRules(const std::string& path, const RuleSet& rules);
 absl::StatusOr<RuleSet> LoadRules(const std::string& path);
+// Those of --rules: of one file or several, separated by commas, of which "default" are the rules
+// that come with Isomer; "" are these alone. What several have is there once.
+absl::StatusOr<RuleSet> LoadRuleFiles(const std::string& list);
 
 }  // namespace isomer
 

@@ -1,11 +1,18 @@
 // Rules files.
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/arena.h"
+#include "pcg/ir/declared_operator.h"
+#include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
@@ -23,6 +30,25 @@ absl::Status Refuse(const std::string& path, const std::string& id, size_t place
                     absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": rule ", id.empty() ? absl::StrCat("number ", place) : id, ": ", why));
+}
+
+// Rules of a declared operator are about the declaration with which they were proved.
+template <typename Message>
+absl::Status CheckDeclarations(const std::string& path, const Message& message) {
+  for (const proto::DeclaredOperator& declared : message.declared_operators()) {
+    const absl::StatusOr<OpKind> kind = ParseOpKind(declared.name());
+    if (!kind.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": rules of operator '", declared.name(),
+                       "', which nothing declares; --operators=FILE does"));
+    }
+    if (DeclarationDigest(*kind) != declared.digest()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": rules of operator '", declared.name(),
+                       "' that were proved of another declaration; make them again"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Reads rules first, first + 1, .. end - 1 into `rules`.
@@ -51,6 +77,7 @@ absl::Status ReadSome(const std::string& path, const proto::SerializedRuleSet& i
 absl::Status ReadBinary(const std::string& path, const std::string& contents, RuleSet* rules) {
   proto::SerializedRuleSet in;
   ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
+  ISOMER_RETURN_IF_ERROR(CheckDeclarations(path, in));
   rules->generator = in.generator();
   rules->rules.resize(in.rules_size());
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -72,6 +99,7 @@ absl::Status ReadBinary(const std::string& path, const std::string& contents, Ru
 absl::Status ReadText(const std::string& path, const std::string& contents, RuleSet* rules) {
   proto::RuleSet in;
   ISOMER_RETURN_IF_ERROR(ParseProto(contents, path, "rules", &in));
+  ISOMER_RETURN_IF_ERROR(CheckDeclarations(path, in));
   rules->generator = in.generator();
   for (const proto::Rule& message : in.rules()) {
     absl::StatusOr<Rule> rule = isomer::FromProto(message);
@@ -83,14 +111,51 @@ absl::Status ReadText(const std::string& path, const std::string& contents, Rule
   return absl::OkStatus();
 }
 
+void AddDeclared(const Rule& rule, std::set<OpKind>* declared) {
+  for (const Pattern* pattern : {&rule.source, &rule.target}) {
+    for (const PatternNode& node : pattern->nodes) {
+      if (!IsBuiltIn(node.kind)) declared->insert(node.kind);
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status SaveRules(const std::string& path, const RuleSet& rules) {
   proto::RuleSet out;
   out.set_generator(rules.generator);
   const bool for_people = IsTextName(path);
-  for (const Rule& rule : rules.rules) *out.add_rules() = ToProto(rule, for_people);
+  std::set<OpKind> declared;
+  for (const Rule& rule : rules.rules) {
+    *out.add_rules() = ToProto(rule, for_people);
+    AddDeclared(rule, &declared);
+  }
+  for (const OpKind kind : declared) {
+    proto::DeclaredOperator* const message = out.add_declared_operators();
+    message->set_name(std::string(OpName(kind)));
+    message->set_digest(DeclarationDigest(kind));
+  }
   return SaveProto(path, "rules", out);
+}
+
+absl::StatusOr<RuleSet> LoadRuleFiles(const std::string& list) {
+  const std::string shipped = DataPath("rules/default.rules");
+  if (list.empty()) return LoadRules(shipped);
+  std::error_code error;
+  if (std::filesystem::exists(list, error)) return LoadRules(list);  // of a name with a comma, too
+  RuleSet all;
+  absl::flat_hash_set<std::string> ids;
+  for (const absl::string_view name : absl::StrSplit(list, ',')) {
+    if (name.empty()) return absl::InvalidArgumentError("--rules: a name in the list is empty");
+    ISOMER_ASSIGN_OR_RETURN(RuleSet one,
+                            LoadRules(name == "default" ? shipped : std::string(name)));
+    for (Rule& rule : one.rules) {
+      if (ids.insert(rule.id).second) all.rules.push_back(std::move(rule));
+    }
+    absl::StrAppend(&all.generator, all.generator.empty() ? "" : "; ", one.generator);
+  }
+  all.BuildIndex();
+  return all;
 }
 
 absl::StatusOr<RuleSet> LoadRules(const std::string& path) {

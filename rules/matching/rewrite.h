@@ -34,7 +34,7 @@ class GraphIndex {
 
  private:
   const Graph* graph_;
-  std::array<std::vector<NodeId>, std::size(kAllOpKinds)> by_kind_;
+  std::array<std::vector<NodeId>, kNumOpKinds> by_kind_;
   std::vector<int> position_;
   std::vector<int> first_use_;  // per node and one more: its first in uses_
   std::vector<Graph::Use> uses_;

@@ -160,7 +160,7 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
   const Graph& graph = index.graph();
   OpKindSet present;
   std::vector<uint64_t> call_hashes(graph.num_nodes(), 0);  // as they are asked for
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (!index.NodesOf(kind).empty()) present.set(static_cast<size_t>(kind));
   }
   NearNodes near_nodes{std::vector<bool>(graph.num_nodes(), false),
@@ -172,7 +172,7 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
     const std::vector<std::vector<NodeId>> roots_near = RootsNear(index, near);
     for (NodeId id : roots_near[0]) near_nodes.leads_there[id.value] = true;
     for (const std::vector<NodeId>& ids : roots_near) {
-      roots.emplace_back(std::size(kAllOpKinds));
+      roots.emplace_back(kNumOpKinds);
       for (NodeId id : ids) {
         if (index.PositionOf(id) < 0) continue;
         roots.back()[static_cast<size_t>(graph.node(id).op.kind())].push_back(id);

@@ -287,8 +287,8 @@ std::vector<PartialFunction> PartialFunctionsOf(const Declaration& d) {
 
 bool MayBePartial(OpKind kind) {
   static const auto* const known = [] {
-    auto* partial = new std::array<bool, std::size(kAllOpKinds)>();
-    for (OpKind kind : kAllOpKinds) {
+    auto* partial = new std::array<bool, kNumOpKinds>();
+    for (OpKind kind : AllOpKinds()) {
       const bool declared = !IsLeaf(kind) && !IsParallel(kind);
       (*partial)[static_cast<size_t>(kind)] = declared && IsPartialInAnExample(kind);
     }

@@ -151,8 +151,8 @@ std::string OperandCounts(OpKind kind) {
 }
 
 std::string AttributesText(OpKind kind) {
-  const std::vector<std::string> names =
-      absl::StrSplit(AttributeList(kind), ' ', absl::SkipEmpty());
+  const std::string list = AttributeList(kind);
+  const std::vector<std::string> names = absl::StrSplit(list, ' ', absl::SkipEmpty());
   if (names.empty()) return "no attributes";
   return absl::StrCat("attributes ",
                       absl::StrJoin(names, ", ", [](std::string* out, const std::string& name) {
@@ -235,7 +235,7 @@ std::string Row(const Entry& entry) {
 
 absl::StatusOr<std::string> OperatorPage() {
   std::vector<Entry> entries;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     const std::vector<ExampleCall> examples = ExamplesOf(kind);
     if (examples.empty()) {

@@ -82,7 +82,7 @@ TEST(FrameworkOperators, EveryOperatorOfTheCatalogueHasAForm) {
       const auto text = TextOfCall(table, example, WholeCall(NodeOf(example), table.types));
       EXPECT_TRUE(text.ok()) << table.framework << " " << example.name << ": " << text.status();
     }
-    for (OpKind kind : kAllOpKinds) {
+    for (OpKind kind : AllOpKinds()) {
       EXPECT_EQ(seen.contains(kind), !IsLeaf(kind) && !IsParallel(kind)) << OpName(kind);
     }
   }

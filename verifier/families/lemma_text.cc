@@ -14,7 +14,7 @@ namespace {
 // Takes the longest operator name that `id` begins with, and the "_" after it, off `id`.
 absl::string_view TakeOperator(absl::string_view* id) {
   absl::string_view longest;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     const absl::string_view name = OpName(kind);
     absl::string_view rest = *id;
     if (name.size() <= longest.size() || !absl::ConsumePrefix(&rest, name)) continue;

@@ -15,7 +15,7 @@ std::optional<OpKind> OperatorOfLemma(const std::string& id) {
   if (!absl::ConsumePrefix(&rest, "sum_of_pieces_of_")) absl::ConsumePrefix(&rest, "pieces_of_");
   std::optional<OpKind> longest;
   size_t length = 0;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     const absl::string_view name = OpName(kind);
     if (name.size() <= length || !absl::StartsWith(rest, name)) continue;
     if (rest.size() > name.size() && rest[name.size()] != '_') continue;

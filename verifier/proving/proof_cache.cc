@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 #include "rules/language/rule_proto.h"
@@ -32,7 +33,11 @@ bool IsOnlyOurs(const std::string& path) {
 
 }  // namespace
 
-std::string ProverVersion() { return absl::StrCat(kProverCodeDigest, " ", SolverName()); }
+std::string ProverVersion() {
+  const uint64_t declared = DeclaredOperatorsDigest();
+  return absl::StrCat(kProverCodeDigest, " ", SolverName(),
+                      declared == 0 ? "" : absl::StrCat(" ", declared));
+}
 
 std::string ProofCache::DefaultPath() {
   const char* cache = std::getenv("XDG_CACHE_HOME");

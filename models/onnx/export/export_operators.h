@@ -11,6 +11,9 @@ namespace isomer {
 using OnnxExporter = void (*)(NodeExporter& node);
 OnnxExporter FindOnnxExporter(OpKind kind);
 
+// export_table.cc
+void ExportDeclared(NodeExporter& node);  // operators that users declare
+
 // export_elementwise.cc
 void ExportSimple(NodeExporter& node);   // an ONNX node without attributes
 void ExportMaximum(NodeExporter& node);  // and minimum

@@ -1,9 +1,12 @@
 #include "models/onnx/export/export_operators.h"
+#include "pcg/ir/declared_operator.h"
 
 namespace isomer {
 
 // Null: ONNX has no form for it, or none is written yet.
 OnnxExporter FindOnnxExporter(OpKind kind) {
+  if (!IsBuiltIn(kind))
+    return DeclaredOperatorOf(kind).onnx_name.empty() ? nullptr : ExportDeclared;
   switch (kind) {
     case OpKind::kMatMul:
     case OpKind::kAdd:
@@ -144,6 +147,22 @@ OnnxExporter FindOnnxExporter(OpKind kind) {
     default:
       return nullptr;
   }
+}
+
+void ExportDeclared(NodeExporter& node) {
+  const DeclaredOperator& declared = DeclaredOperatorOf(node.kind());
+  std::vector<std::string> inputs;
+  for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.In(i));
+  OnnxAttributeList attributes;
+  for (const DeclaredAttribute& attribute : declared.attributes) {
+    const char* const name = attribute.name.c_str();
+    if (attribute.is_number) {
+      attributes.emplace_back(name, node.op().Number(name));
+    } else {
+      attributes.emplace_back(name, node.op().Int(name));
+    }
+  }
+  node.ResultOf(declared.onnx_domain, declared.onnx_name, std::move(inputs), std::move(attributes));
 }
 
 }  // namespace isomer

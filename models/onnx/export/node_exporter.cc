@@ -118,6 +118,12 @@ void NodeExporter::Result(const char* op, std::vector<std::string> inputs,
   AddNode(op, std::move(inputs), outputs_, std::move(attributes));
 }
 
+void NodeExporter::ResultOf(const std::string& domain, const std::string& op,
+                            std::vector<std::string> inputs, OnnxAttributeList attributes) {
+  AddNode(op.c_str(), std::move(inputs), outputs_, std::move(attributes));
+  file_->mutable_node()->rbegin()->set_domain(domain);
+}
+
 void NodeExporter::ResultAt(int i, const char* op, std::vector<std::string> inputs,
                             OnnxAttributeList attributes) {
   AddNode(op, std::move(inputs), {outputs_[i]}, std::move(attributes));

@@ -67,6 +67,9 @@ class NodeExporter {
                                    OnnxAttributeList attributes = {});
   // The node whose outputs are those of the call.
   void Result(const char* op, std::vector<std::string> inputs, OnnxAttributeList attributes = {});
+  // The same, of an operator of another domain.
+  void ResultOf(const std::string& domain, const std::string& op, std::vector<std::string> inputs,
+                OnnxAttributeList attributes);
   // The node whose output is output `i` of the call.
   void ResultAt(int i, const char* op, std::vector<std::string> inputs,
                 OnnxAttributeList attributes = {});

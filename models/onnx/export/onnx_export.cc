@@ -10,6 +10,7 @@
 #include "models/onnx/export/export_operators.h"
 #include "models/onnx/export/prepared_weights.h"
 #include "models/onnx/tensor.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -34,6 +35,7 @@ class GraphExporter {
     if (weights_ == StoredWeights::kPrepared) {
       ISOMER_ASSIGN_OR_RETURN(prepared, PrepareWeights(model_, graph_));
     }
+    ImportDomains();
     for (NodeId id : graph_.TopologicalOrder()) {
       if (!prepared.is_needed[id.value]) continue;
       ISOMER_RETURN_IF_ERROR(IsLeaf(graph_.node(id).op.kind()) ? AddLeaf(id) : AddCall(id));
@@ -46,6 +48,20 @@ class GraphExporter {
   }
 
  private:
+  // Of declared operators, which have one version.
+  void ImportDomains() {
+    std::set<std::string> domains;
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      const OpKind kind = graph_.node(NodeId{id}).op.kind();
+      if (!IsBuiltIn(kind)) domains.insert(DeclaredOperatorOf(kind).onnx_domain);
+    }
+    for (const std::string& domain : domains) {
+      onnx::OperatorSetIdProto* const opset = file_.add_opset_import();
+      opset->set_domain(domain);
+      opset->set_version(1);
+    }
+  }
+
   // Leaves and outputs keep their names, so these go first.
   absl::Status ReserveNames() {
     for (int id = 0; id < graph_.num_nodes(); ++id) {

@@ -12,6 +12,7 @@
 #include "models/onnx/import/evaluate.h"
 #include "models/onnx/import/operators.h"
 #include "models/onnx/import/sequences.h"
+#include "pcg/ir/declared_operator.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -95,6 +96,34 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
   return importer.Finish();
 }
 
+// A node of an operator that the user declares.
+absl::Status ImportDeclared(const DeclaredOperator& declared, const OnnxNode& node,
+                            ImportState* state) {
+  if (static_cast<int>(node.inputs.size()) != declared.operands ||
+      static_cast<int>(node.outputs.size()) > declared.traits.most_outputs) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", node.inputs.size(), " inputs and ", node.outputs.size(), " outputs; operator ",
+        declared.name, " has ", declared.operands, " and ", declared.traits.most_outputs));
+  }
+  NodeImporter importer(node, state);
+  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(declared.name));
+  Operator op(kind);
+  for (const DeclaredAttribute& attribute : declared.attributes) {
+    if (!importer.attributes.Has(attribute.name)) continue;
+    if (attribute.is_number) {
+      op.Set(attribute.name, importer.attributes.Float(attribute.name, 0));
+    } else {
+      op.Set(attribute.name, importer.attributes.Int(attribute.name, 0));
+    }
+  }
+  ISOMER_RETURN_IF_ERROR(NormalizeAttributes(&op));
+  std::vector<TensorRef> operands;
+  for (int i = 0; i < declared.operands; ++i) operands.push_back(importer.Operand(i));
+  const TensorRef first = importer.Call(op, std::move(operands));
+  for (int i = 0; i < importer.num_outputs(); ++i) importer.Define(i, {first.node, i});
+  return importer.Finish();
+}
+
 // False for nodes behind one that was refused.
 bool HasOperands(const OnnxNode& node, const ImportState& state) {
   auto is_defined = [&](const std::string& name) { return IsDefined(name, state); };
@@ -165,6 +194,9 @@ absl::Status DefineAlias(const std::string& name, const std::string& of, ImportS
 absl::Status ImportNode(const OnnxNode& node, ImportState* state,
                         std::vector<RefusedNode>* refused) {
   if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
+  if (const auto* declared = DeclaredForOnnx(node.domain, node.op); declared != nullptr) {
+    return ImportDeclared(*declared, node, state);
+  }
   if (IsControlFlow(node.op)) return ImportControlFlow(node, state, refused);
   if (IsSequenceOperator(node.op)) return ImportSequenceOperator(node, state);
   ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
@@ -174,6 +206,7 @@ absl::Status ImportNode(const OnnxNode& node, ImportState* state,
 }
 
 bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
+  if (DeclaredForOnnx(node.domain, node.op) != nullptr) return true;
   if (!node.domain.empty() || !MeansTheSameSince(graph.OpsetOf(node), node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
          node.op == "Size" || IsControlFlow(node.op) || IsSequenceOperator(node.op);

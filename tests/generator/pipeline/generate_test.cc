@@ -76,7 +76,7 @@ TEST(Generalize, WrongMutantsDoNotSettle) {
 }
 
 TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     Random random(1);
     const std::vector<GeneralRule> rules = FindExpansions(kind, &oracle, &random, &statistics);
@@ -106,7 +106,7 @@ TEST(Expansions, OfEveryDeclaredOperatorCoverEveryPartitionableDim) {
 }
 
 TEST(SampleCalls, TypeCheck) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     int good = 0;
     for (const OperatorCall& call : SampleCalls(kind))
       good += InferTypes(call.op, call.operands).ok();

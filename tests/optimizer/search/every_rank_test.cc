@@ -63,7 +63,7 @@ std::set<int> SplitByRules(const OperatorCall& call) {
 // Every operator, every rank, every way in which a dim leads operands and outputs.
 TEST(EveryRank, WhatDeclarationsLetBeSplitARuleSplits) {
   std::map<std::string, std::map<int, std::pair<int, int>>> table;  // [operator][rank]: can, do
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     for (const OperatorCall& call : CallsOfRanks(WithExamples(kind))) {
       const std::set<int> by_rules = SplitByRules(call);
       auto& [can, done] = table[std::string(OpName(kind))][HighestRank(call)];
@@ -95,7 +95,7 @@ TEST(EveryRank, OtherDimsAreWholeForAReason) {
       {"adaptive_avg_pool", "windows differ in size, and begin at no multiple of their number"},
   };
   std::map<std::string, std::string> found;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     for (const OperatorCall& call : CallsOfRanks(WithExamples(kind))) {
       const auto sharding = InferSharding(call.op, call.operands);
       ASSERT_TRUE(sharding.ok()) << TextOf(call) << ": " << sharding.status();

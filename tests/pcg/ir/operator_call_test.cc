@@ -25,7 +25,7 @@ TEST(OperatorCall, WhatIsNoneIsRefused) {
 }
 
 TEST(OperatorCall, ExamplesAreAddedOnce) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     const std::vector<OperatorCall> examples = WithExamples(kind);
     EXPECT_EQ(examples.size(), ExamplesOf(kind).size()) << OpName(kind);
     EXPECT_EQ(WithExamples(kind, examples), examples) << OpName(kind);

@@ -47,7 +47,7 @@ TEST(OperatorTraits, OperandsOfCommutativeOperatorsMayBeExchanged) {
 
 // A gradient that reads the result reads no operand: the operator has one, and is not linear.
 TEST(OperatorTraits, GradientsThatReadTheResultAreOfOneOperand) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (!TraitsOf(kind).gradient_reads_result) continue;
     EXPECT_EQ(MaxOperands(kind), 1) << OpName(kind);
   }

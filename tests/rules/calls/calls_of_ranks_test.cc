@@ -46,7 +46,7 @@ TEST(CallsOfRanks, HaveEveryRankThatTheOperatorTakes) {
 }
 
 TEST(CallsOfRanks, TypeCheck) {
-  for (const OpKind kind : kAllOpKinds) {
+  for (const OpKind kind : AllOpKinds()) {
     for (const OperatorCall& call : CallsOf(kind)) {
       const auto types = InferTypes(call.op, call.operands);
       EXPECT_TRUE(types.ok()) << call.op.ToString() << ": " << types.status();

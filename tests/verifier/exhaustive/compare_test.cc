@@ -86,7 +86,7 @@ TEST(Graphs, OfLookUpsTakeTheSameIndices) {
 }
 
 TEST(CallSpaces, HaveSmallCallsOfEveryDeclaredOperator) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     const CallSpace space(kind);
     int typed = 0;
@@ -102,7 +102,7 @@ TEST(CallSpaces, HaveSmallCallsOfEveryDeclaredOperator) {
 TEST(CheckOperator, PiecesAndLinearityOfEveryOperator) {
   constexpr int64_t kPoints = 5000;
   int64_t instances = 0;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     for (const auto& [id, tally] : CheckOperator(kind, kPoints)) {
       instances += tally.instances;
       for (const std::string& line : tally.disagreements) ADD_FAILURE() << id << ": " << line;

@@ -19,7 +19,7 @@ TEST(GradientDuals, OfEveryOperatorAreItsGradient) {
   for (OpKind kind : kWithDuals) {
     EXPECT_TRUE(ProveDualTypes(kind, DualsOf).ok()) << OpName(kind);
   }
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (!IsParallel(kind)) continue;
     const absl::Status status = CheckDualsAtSmallTypes(kind, DualsOf);
     EXPECT_TRUE(status.ok()) << status;
@@ -127,7 +127,7 @@ TEST(GradientTheorem, SaysNothingWhereThereIsNothingToDifferentiate) {
 
 TEST(GradientTheorem, EveryOperatorHasAGradientAlmostEverywhere) {
   int smooth = 0;
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     if (IsLeaf(kind) || IsParallel(kind)) continue;
     const absl::StatusOr<GradientReach> reach = ReachOfKind(kind);
     EXPECT_TRUE(reach.ok()) << reach.status();

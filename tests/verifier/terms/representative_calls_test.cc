@@ -11,7 +11,7 @@ namespace {
 
 // A call that stands twice would be counted twice among those that a lemma's premise holds at.
 TEST(RepresentativeCalls, TypeCheckAndStandOnce) {
-  for (OpKind kind : kAllOpKinds) {
+  for (OpKind kind : AllOpKinds()) {
     const std::vector<OperatorCall> calls = CallsToTry(kind);
     EXPECT_EQ(calls.empty(), IsLeaf(kind) || IsParallel(kind)) << OpName(kind);
     for (const OperatorCall& call : calls) {
