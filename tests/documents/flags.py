@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 
-OF_ALL = {"help", "version", "quiet", "json"}  # flags that every program takes
+OF_ALL = {"help", "version", "quiet", "json", "operators"}  # flags that every program takes
 OPERATORS = set("();<>|&")
 
 

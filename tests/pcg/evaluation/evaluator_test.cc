@@ -163,9 +163,9 @@ TEST_P(CallTest, LinearOperandsAreLinear) {
 INSTANTIATE_TEST_SUITE_P(Operators, CallTest, testing::ValuesIn(Examples()),
                          [](const auto& info) { return info.param.name; });
 
-TEST(CallTable, HasEveryDeclaredOperator) {
+TEST(CallTable, HasEveryOperatorOfTheList) {
   for (OpKind kind : AllOpKinds()) {
-    if (IsLeaf(kind) || IsParallel(kind)) continue;
+    if (!IsBuiltIn(kind) || IsLeaf(kind) || IsParallel(kind)) continue;
     EXPECT_FALSE(ExamplesOf(kind).empty()) << OpName(kind);
   }
 }
