@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of ONNX and PCG files: scripts/fuzz.sh [SECONDS], 60 by default, all targets
+# Fuzzes the readers of ONNX and PCG files, and of declared operators: scripts/fuzz.sh [SECONDS], 60 by default, all targets
 # at the same time. A crash, a leak, undefined behaviour, an input that takes over 25 s (with sanitizers) or an allocation of
 # over 2 GB fails; the input that did it is left in build/fuzz/findings.
 set -euo pipefail
@@ -19,7 +19,7 @@ mkdir -p "$findings"
 # protobuf and Abseil come uninstrumented from the distribution: what they do to containers is not
 # seen, so containers cannot be checked for overflow.
 export ASAN_OPTIONS=detect_container_overflow=0:allocator_may_return_null=0
-targets=(onnx pcg)
+targets=(onnx operators pcg)
 pids=()
 for target in "${targets[@]}"; do
   corpus=build/fuzz/corpus/$target

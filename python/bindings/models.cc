@@ -13,6 +13,7 @@
 #include "models/zoo/listing.h"
 #include "models/zoo/zoo.h"
 #include "optimizer/report/machine_text.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "python/bindings/convert.h"
 
 namespace isomer {
@@ -159,6 +160,9 @@ void BindModels(py::module_* module) {
       .def("text", [](const PyModel& m) { return ToPython(m.model.graph.ToString()); });
 
   module->def("unsupported", &Unsupported, py::arg("spec"), py::arg("batch_size"), py::arg("dims"));
+  module->def(
+      "declare_operators", [](py::handle path) { ThrowIfError(LoadOperators(ToBytes(path))); },
+      py::arg("path"));
   module->def("machine_presets", [] { return ToPython(MachinePresets()); });
   module->def("zoo", &ZooModels);
 }

@@ -19,7 +19,7 @@ import os as _os
 from . import _isomer, errors as _errors
 from .errors import DoesNotFit, Error, InputError, Note
 from .machine import Level, Machine, machine_presets
-from .model import Model, ZooModel, load, unsupported, zoo
+from .model import Model, ZooModel, declare_operators, load, unsupported, zoo
 from .plan import Operator, Plan, Prediction, Verification, load_plan
 from .progress import Progress
 from .search import known_names as _known_names, optimize, search_options
@@ -29,8 +29,8 @@ from .tensors import Tensor
 __all__ = [
     "Check", "Difference", "DoesNotFit", "Error", "InputError", "Level", "Machine", "Model", "Note",
     "Operator", "Plan", "Prediction", "Progress", "Session", "StepResult", "Tensor", "Verification",
-    "ZooModel", "load", "load_plan", "machine_presets", "optimize", "search_options", "unsupported",
-    "zoo",
+    "ZooModel", "declare_operators", "load", "load_plan", "machine_presets", "optimize",
+    "search_options", "unsupported", "zoo",
 ]
 
 _errors._know(_known_names(("machine", "nodes", "devices_per_node", "device_memory_gib",

@@ -33,7 +33,7 @@ def in_python_words(line: str) -> str:
         name = _RENAMED.get(match[1], match[1])
         return name if name in _known else match[0]
 
-    return _FLAG.sub(keyword, line)
+    return _FLAG.sub(keyword, line.replace("--operators=FILE", "isomer.declare_operators(FILE)"))
 
 
 class Error(Exception):

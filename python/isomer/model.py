@@ -171,6 +171,18 @@ def unsupported(path: StrPath, *, batch_size: int = 0,
     return run(lambda: _isomer.unsupported(spec, batch, names))
 
 
+def declare_operators(path: StrPath) -> None:
+    """Reads a file that declares operators of your own (docs/declaring-operators.md).
+
+    Models, plans and rules that have them can be loaded from then on, in this process. To be called before anything
+    else is; each file once.
+
+    Raises:
+        InputError: the file cannot be read, or says what the language cannot; with line and column.
+    """
+    _isomer.declare_operators(path_bytes(path, "path"))
+
+
 @dataclass(frozen=True)
 class ZooModel:
     """A network of the zoo.

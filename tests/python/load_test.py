@@ -6,7 +6,7 @@ import unittest
 import warnings
 
 import isomer
-from support import BERT, DYNAMIC, Case, error_of
+from support import BERT, DYNAMIC, SOURCE, Case, error_of
 
 
 class LoadTest(Case):
@@ -94,6 +94,16 @@ class LoadTest(Case):
         self.assertEqual(isomer.unsupported(BERT), [])
         with self.refuses("no.onnx"):
             isomer.unsupported("no.onnx")
+
+
+    def test_operators_that_are_declared(self):
+        folder = SOURCE / "models/data/operators"
+        with self.refuses("unknown operator 'scaled_glu'; isomer.declare_operators(FILE) declares others"):
+            isomer.load(folder / "gated.txt")
+        isomer.declare_operators(folder / "examples.txt")
+        self.assertIn("scaled_glu", isomer.load(folder / "gated.txt").describe())
+        with self.refuses("examples.txt:5:10: there is an operator 'scaled_glu' already"):
+            isomer.declare_operators(folder / "examples.txt")
 
 
 class MachineTest(Case):
