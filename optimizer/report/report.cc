@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,13 +86,65 @@ absl::StatusOr<std::vector<Row>> Rows(const LoweredPlan& lowered,
   return rows;
 }
 
-std::string CommunicationText(const std::vector<NodeTimes>& nodes) {
+// A report is read on one screen: of long tables the rows that take most of the time. --verbose has
+// all.
+constexpr size_t kMostRows = 16;
+constexpr size_t kMostExchanges = 8;
+
+// The `most` largest of `us`; all of them if there are no more than one above.
+std::vector<bool> LargestOf(const std::vector<double>& us, size_t most) {
+  if (us.size() <= most + 1) return std::vector<bool>(us.size(), true);
+  std::vector<size_t> order(us.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return us[a] > us[b]; });
+  std::vector<bool> shown(us.size(), false);
+  for (size_t i = 0; i < most; ++i) shown[order[i]] = true;
+  return shown;
+}
+
+// "  12 others, 1.3 % of the time (--verbose lists them)", or nothing if all are shown.
+std::string OthersText(const std::vector<double>& us, const std::vector<bool>& shown) {
+  const auto others = std::count(shown.begin(), shown.end(), false);
+  if (others == 0) return "";
+  double all = 0, hidden = 0;
+  for (size_t i = 0; i < us.size(); ++i) {
+    all += us[i];
+    if (!shown[i]) hidden += us[i];
+  }
+  return absl::StrFormat("  %d others, %.1f %% of the time (--verbose lists them)\n", others,
+                         all > 0 ? 100 * hidden / all : 0);
+}
+
+std::string RowsText(const std::vector<Row>& rows, bool verbose) {
+  size_t width = 9;
+  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
+  const int w = static_cast<int>(width);
+  std::vector<double> us;
+  for (const Row& row : rows) us.push_back(row.us);
+  const std::vector<bool> shown = LargestOf(us, verbose ? us.size() : kMostRows);
+  std::string text = absl::StrFormat("%5s  %-*s  %9s  %s\n", "times", w, "operator", "each",
+                                     "what is split, and where");
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (!shown[r]) continue;
+    absl::StrAppendFormat(&text, "%5d  %-*s  %9s  %s\n", rows[r].count, w, rows[r].what,
+                          TimeText(rows[r].us / static_cast<double>(rows[r].count)), rows[r].split);
+  }
+  return text + OthersText(us, shown);
+}
+
+std::string CommunicationText(const std::vector<NodeTimes>& nodes, bool verbose) {
+  const auto exchanges = ExchangesOf(nodes);
+  std::vector<double> us;
+  for (const auto& [what, exchange] : exchanges) us.push_back(exchange.us);
+  const std::vector<bool> shown = LargestOf(us, verbose ? us.size() : kMostExchanges);
   std::string text;
-  for (const auto& [what, exchange] : ExchangesOf(nodes)) {
+  size_t e = 0;
+  for (const auto& [what, exchange] : exchanges) {
+    if (!shown[e++]) continue;
     absl::StrAppendFormat(&text, "  %5.0f x %-44s %9s each\n", exchange.count, what,
                           TimeText(exchange.us / exchange.count));
   }
-  return text.empty() ? "  none\n" : text;
+  return text.empty() ? "  none\n" : text + OthersText(us, shown);
 }
 
 // A line per category, and the method of weight updates.
@@ -203,16 +256,8 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   std::string text = absl::StrFormat("Plan of %s for %s (%s, %s), from %s\n\n", plan.model.name,
                                      cost.machine().ToString(), plan.mode, PrecisionName(plan),
                                      OriginText(result));
-  size_t width = 9;
-  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
-  const int w = static_cast<int>(width);
-  absl::StrAppendFormat(&text, "%5s  %-*s  %9s  %s\n", "times", w, "operator", "each",
-                        "what is split, and where");
-  for (const Row& row : rows) {
-    absl::StrAppendFormat(&text, "%5d  %-*s  %9s  %s\n", row.count, w, row.what,
-                          TimeText(row.us / static_cast<double>(row.count)), row.split);
-  }
-  absl::StrAppend(&text, "\nCommunication\n", CommunicationText(times));
+  absl::StrAppend(&text, RowsText(rows, verbose), "\nCommunication\n",
+                  CommunicationText(times, verbose));
   if (result.pipeline.has_value()) {
     absl::StrAppend(&text, "\nPipeline\n  ", result.pipeline->ToString(), "\n");
   }

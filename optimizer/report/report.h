@@ -24,7 +24,8 @@ struct Report {
   Explanation explanation;
   std::vector<NodeTimes> times;
 };
-// `verbose`: the text also lists the rules, and says more of the search. The rest is the same.
+// `verbose`: the text also lists the rules, all rows of its tables, and says more of the search.
+// The rest is the same.
 absl::StatusOr<Report> ReportOf(const OptimizeResult& result, const RuleSet& rules,
                                 const CostModel& cost, bool verbose = false);
 
