@@ -468,9 +468,11 @@ def gather_matmul(x, weights, indices, first=None):
 def gather_rows(x, indices, first=None):
     inside = 1
     if first is not None:
-        indices, inside = here(indices, first, x.shape[1])
+        indices, inside = here(indices, first, x.shape[-2])
         inside = inside[..., None]
-    return jax.vmap(lambda rows, of: jnp.take(rows, of, axis=0))(x, indices) * inside
+    flat = indices.reshape(x.shape[:-2] + (-1, 1))
+    y = jnp.take_along_axis(x, flat, axis=-2)
+    return y.reshape(indices.shape + x.shape[-1:]) * inside
 
 
 def gather_sum(x, indices, weights, first=None):
@@ -592,19 +594,19 @@ def topk_routing(scores, bias=None, k=1, capacity=1):
     """Weights and slots of each token's k experts, and the tokens in each expert's slots."""
     by = scores if bias is None else scores + bias
     expert = jnp.argsort(-by, axis=-1, stable=True)[..., :k]
-    groups, tokens, experts = scores.shape
+    *groups, tokens, experts = scores.shape
     chosen = (expert[..., None] == jnp.arange(experts)).sum(-2)
-    place = jnp.take_along_axis(jnp.cumsum(chosen, 1) - chosen, expert, -1)
+    place = jnp.take_along_axis(jnp.cumsum(chosen, -2) - chosen, expert, -1)
     kept = place < capacity
     score = jnp.take_along_axis(scores, expert, -1)
     weights = jnp.where(kept, score / score.sum(-1, keepdims=True), 0)
     slots = jnp.where(kept, expert * capacity + place, 0)
     # Those without a slot go to one behind the last, which is cut off.
-    target = jnp.where(kept, slots, experts * capacity).reshape(groups, -1)
-    token = jnp.broadcast_to(jnp.arange(tokens)[None, :, None], expert.shape).reshape(groups, -1)
-    table = jnp.zeros((groups, experts * capacity + 1), token.dtype)
-    table = table.at[jnp.arange(groups)[:, None], target].set(token)
-    return weights, slots, table[:, :-1].reshape(groups, experts, capacity)
+    target = jnp.where(kept, slots, experts * capacity).reshape(-1, tokens * k)
+    token = jnp.broadcast_to(jnp.arange(tokens)[:, None], expert.shape).reshape(target.shape)
+    table = jnp.zeros((len(target), experts * capacity + 1), token.dtype)
+    table = table.at[jnp.arange(len(target))[:, None], target].set(token)
+    return weights, slots, table[:, :-1].reshape(*groups, experts, capacity)
 
 
 # Losses.

@@ -438,10 +438,10 @@ def gather_matmul(x, weights, indices, first=None):
 def gather_rows(x, indices, first=None):
     inside = None
     if first is not None:
-        indices, inside = here(indices, first, x.shape[1])
-    flat = indices.reshape(indices.shape[0], -1).long()
-    y = torch.gather(x, 1, flat[..., None].expand(-1, -1, x.shape[2]))
-    y = y.reshape(indices.shape + x.shape[2:])
+        indices, inside = here(indices, first, x.shape[-2])
+    flat = indices.reshape(x.shape[:-2] + (-1,)).long()
+    y = torch.gather(x, -2, flat[..., None].expand(flat.shape + x.shape[-1:]))
+    y = y.reshape(indices.shape + x.shape[-1:])
     return y if inside is None else y * inside[..., None]
 
 
@@ -565,18 +565,18 @@ def topk_routing(scores, bias=None, k=1, capacity=1):
     by = scores if bias is None else scores + bias
     expert = torch.sort(by, dim=-1, descending=True, stable=True).indices[..., :k]
     chosen = torch.zeros_like(scores, dtype=torch.long).scatter(-1, expert, 1)
-    place = (torch.cumsum(chosen, 1) - chosen).gather(-1, expert)
+    place = (torch.cumsum(chosen, -2) - chosen).gather(-1, expert)
     kept = place < capacity
     score = scores.gather(-1, expert)
     weights = torch.where(kept, score / score.sum(-1, keepdim=True), 0)
     slots = torch.where(kept, expert * capacity + place, 0)
     # Those without a slot go to one behind the last, which is cut off.
-    groups, tokens, experts = scores.shape
-    target = torch.where(kept, slots, experts * capacity).reshape(groups, -1)
-    token = torch.arange(tokens, device=scores.device)[None, :, None].expand(groups, -1, k)
-    table = torch.zeros(groups, experts * capacity + 1, dtype=torch.long, device=scores.device)
-    table = table.scatter(1, target, token.reshape(groups, -1))
-    return weights, slots, table[:, :-1].reshape(groups, experts, capacity)
+    *groups, tokens, experts = scores.shape
+    target = torch.where(kept, slots, experts * capacity).reshape(*groups, -1)
+    token = torch.arange(tokens, device=scores.device)[:, None].expand(*groups, tokens, k)
+    table = torch.zeros(*groups, experts * capacity + 1, dtype=torch.long, device=scores.device)
+    table = table.scatter(-1, target, token.reshape(*groups, -1))
+    return weights, slots, table[..., :-1].reshape(*groups, experts, capacity)
 
 
 # Losses.

@@ -6,7 +6,9 @@
 namespace isomer {
 
 ExpertCalls::ExpertCalls(const Graph& graph)
-    : graph_(graph), leads_to_product_(graph.num_nodes(), false) {
+    : graph_(graph),
+      leads_to_product_(graph.num_nodes(), false),
+      leads_to_group_sum_(graph.num_nodes(), false) {
   const std::vector<std::vector<Graph::Use>> users = graph.Users();
   const std::vector<NodeId> order = graph.TopologicalOrder();
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -17,8 +19,45 @@ ExpertCalls::ExpertCalls(const Graph& graph)
       if (ends ? IsProduct(use.user) : leads_to_product_[use.user.value]) {
         leads_to_product_[id->value] = true;
       }
+      if (kind == OpKind::kGatherSum && GathersWithinGroups(use.user) && use.operand == 0) {
+        leads_to_group_sum_[id->value] = true;
+      }
     }
   }
+  for (int i = 0; i < graph.num_nodes(); ++i) {
+    if (!RoutesWithinGroups({i})) continue;
+    num_groups_ = graph.type(graph.node({i}).inputs[0]).dims.end()[-3].size;
+    break;
+  }
+}
+
+bool ExpertCalls::RoutesWithinGroups(NodeId id) const {
+  const Node& node = graph_.node(id);
+  return node.op.kind() == OpKind::kTopKRouting && graph_.type(node.inputs[0]).rank() > 3;
+}
+
+bool ExpertCalls::GathersWithinGroups(NodeId id) const {
+  const Node& node = graph_.node(id);
+  const OpKind kind = node.op.kind();
+  return (kind == OpKind::kGatherRows || kind == OpKind::kGatherSum) &&
+         RoutesWithinGroups(node.inputs[1].node);
+}
+
+int ExpertCalls::GroupDimOf(const CallToMap& call) const {
+  const Node& node = graph_.node(call.id);
+  const Declaration& d = call.declaration();
+  if (RoutesWithinGroups(call.id) || GathersWithinGroups(call.id)) {
+    return d.LeadOfOperandDim(0, graph_.type(node.inputs[0]).rank() - 3);
+  }
+  if (node.op.kind() != OpKind::kReshape) return -1;
+  const TensorType& from = graph_.type(node.inputs[0]);
+  if (leads_to_group_sum_[call.id.value]) {
+    return d.LeadOfOutputDim(0, node.outputs[0].rank() - 3);
+  }
+  // Rows of the experts of a group, which become those of all experts.
+  const bool is_gathered = GathersWithinGroups(node.inputs[0].node) &&
+                           graph_.node(node.inputs[0].node).op.kind() == OpKind::kGatherRows;
+  return is_gathered ? d.LeadOfOperandDim(0, from.rank() - 4) : -1;
 }
 
 int64_t ExpertCalls::num_experts() const {

@@ -57,7 +57,10 @@ class GridMapper {
     std::vector<ShardingPreference> preferred;
     if (degrees_ != GridDegrees()) {
       const int experts = degrees_.expert > 1 ? experts_.DimOf(call) : -1;
-      if (experts >= 0 && Divides(call, experts, degrees_.expert, "expert")) {
+      const int groups = degrees_.expert > 1 ? experts_.GroupDimOf(call) : -1;
+      if (groups >= 0) {
+        preferred.push_back(Groups(call, groups));
+      } else if (experts >= 0 && Divides(call, experts, degrees_.expert, "expert")) {
         preferred.push_back(Grid(call, experts));
         splits_experts_ = true;
       } else {
@@ -67,6 +70,22 @@ class GridMapper {
     }
     call.AddDataParallel(&preferred);
     return preferred;
+  }
+
+  // Of a call on the rows of groups of experts: each group is where its experts are, and its
+  // devices have a part of the batch each.
+  ShardingPreference Groups(const CallToMap& call, int groups) const {
+    const int batch = call.DimOf(DimRole::kBatch);
+    const int64_t degree = call.DegreeFor(groups, degrees_.expert);
+    const int64_t of_group = degrees_.expert * degrees_.context * degrees_.tensor / degree;
+    const int64_t part = call.DegreeFor(batch, of_group);
+    const int64_t rest = call.devices / (degree * of_group);
+    const int64_t data = call.DegreeFor(batch, part * rest) / part;
+    return {{{kIdleAxis, rest / data},
+             {batch, data},
+             {groups, degree},
+             {kIdleAxis, of_group / part},
+             {batch, part}}};
   }
 
   // `experts`: the iteration dim that is split by expert parallelism, or -1.

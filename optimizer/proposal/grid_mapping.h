@@ -3,7 +3,10 @@
 //
 // From the outermost axis of devices to the innermost:
 //   data     the batch
-//   expert   products of experts in their experts; of all other calls a part of the batch
+//   expert   products of experts in their experts; of all other calls a part of the batch. Where
+//            experts are in groups of which a token chooses some, rows go to a group first, to the
+//            one of its devices that has their part of the batch, and from there to the experts: a
+//            row is sent between nodes once for each group, if a group is a node's
 //   context  the sequence, of all calls; attention gathers keys and values (Llama 3, Grattafiori et
 //            al. 2024), where of a causal one the last device works longest, or exchanges its
 //            sequence for heads, which are split over as many of tensor x context devices as divide

@@ -23,14 +23,18 @@ struct PlacedAxis {
 std::vector<PlacedAxis> PlaceAxes(const ChoiceSpace& space, const std::vector<Axis>& axes) {
   std::vector<PlacedAxis> placed;
   int64_t stride = 1;
-  bool has_moments = false;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const bool here = space.moments > 1 && axis->dim == space.moment_dim;
-    has_moments |= here;
-    placed.push_back({axis->dim, axis->degree, stride, here ? space.moments : 1});
+    placed.push_back({axis->dim, axis->degree, stride, 1});
     stride *= axis->degree;
   }
   std::reverse(placed.begin(), placed.end());
+  // The outermost axis of a dim that has two counts them.
+  bool has_moments = false;
+  for (PlacedAxis& axis : placed) {
+    if (has_moments || space.moments == 1 || axis.dim != space.moment_dim) continue;
+    axis.moments = space.moments;
+    has_moments = true;
+  }
   if (space.moment_dim >= 0 && space.moments > 1 && !has_moments) {
     placed.push_back({space.moment_dim, 1, 0, space.moments});
   }
@@ -71,15 +75,14 @@ class ViewBuilder {
  public:
   ViewBuilder(const std::vector<PlacedAxis>& axes, int64_t start) : axes_(axes), view_{start, {}} {}
 
-  void AddDim(int lead) {
+  absl::Status AddDim(int lead) {
+    std::vector<PlacedAxis> of_dim;
     for (const PlacedAxis& axis : axes_) {
-      if (lead < 0 || axis.dim != lead) continue;
-      Coordinate coordinate;
-      coordinate.moments = axis.moments;
-      if (axis.degree > 1) coordinate.digits.push_back({axis.stride, axis.degree});
-      return Add(coordinate);
+      if (lead >= 0 && axis.dim == lead) of_dim.push_back(axis);
     }
-    Add({});
+    ISOMER_ASSIGN_OR_RETURN(const Coordinate coordinate, Merged(of_dim, 2));
+    Add(coordinate);
+    return absl::OkStatus();
   }
   void Add(const Coordinate& coordinate) {
     const auto& digits = coordinate.digits;
@@ -108,7 +111,7 @@ bool Mentions(const std::vector<int>& leads, int dim) {
 absl::StatusOr<MachineView> OperandView(const std::vector<int>& leads,
                                         const std::vector<PlacedAxis>& axes, int64_t start) {
   ViewBuilder view(axes, start);
-  for (int lead : leads) view.AddDim(lead);
+  for (int lead : leads) ISOMER_RETURN_IF_ERROR(view.AddDim(lead));
   std::vector<PlacedAxis> sharers;
   for (const PlacedAxis& axis : axes) {
     if (axis.dim != kIdleAxis && !Mentions(leads, axis.dim)) sharers.push_back(axis);
@@ -122,7 +125,7 @@ absl::StatusOr<MachineView> OperandView(const std::vector<int>& leads,
 absl::StatusOr<MachineView> OutputView(const Declaration& d, const std::vector<int>& leads,
                                        const std::vector<PlacedAxis>& axes, int64_t start) {
   ViewBuilder view(axes, start);
-  for (int lead : leads) view.AddDim(lead);
+  for (int lead : leads) ISOMER_RETURN_IF_ERROR(view.AddDim(lead));
   std::vector<PlacedAxis> copying;
   for (const PlacedAxis& axis : axes) {
     if (axis.dim == kCopyAxis) copying.push_back(axis);
@@ -208,7 +211,8 @@ absl::StatusOr<SplitCall> ApplySplits(const ChoiceSpace& space, const std::vecto
 std::vector<int> DimsToSplit(const ShardingChoice& choice) {
   std::vector<int> dims;
   for (const Axis& axis : choice.axes) {
-    if (axis.dim >= 0) dims.push_back(axis.dim);
+    const bool is_new = std::find(dims.begin(), dims.end(), axis.dim) == dims.end();
+    if (axis.dim >= 0 && is_new) dims.push_back(axis.dim);
   }
   if (choice.moments > 1 && std::find(dims.begin(), dims.end(), choice.moment_dim) == dims.end()) {
     dims.push_back(choice.moment_dim);
@@ -273,10 +277,11 @@ std::string ClassOf(const ChoiceSpace& space) {
 }  // namespace
 
 int64_t ShardingChoice::DegreeOf(int axis) const {
+  int64_t degree = 1;
   for (const Axis& a : axes) {
-    if (a.dim == axis) return a.degree;
+    if (a.dim == axis) degree *= a.degree;
   }
-  return 1;
+  return degree;
 }
 
 std::string ShardingChoice::ToString(const Declaration& declaration) const {
@@ -301,7 +306,7 @@ absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<
   std::erase_if(axes, [](const Axis& axis) { return axis.degree == 1; });
   int64_t copies = 1;
   for (const Axis& axis : axes) {
-    if (axis.dim >= 0) choice.degrees[axis.dim] = axis.degree;
+    if (axis.dim >= 0) choice.degrees[axis.dim] *= axis.degree;
     if (axis.dim == kCopyAxis) copies *= axis.degree;
   }
   if (space.moment_dim >= 0) choice.degrees[space.moment_dim] *= space.moments;

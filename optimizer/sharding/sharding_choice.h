@@ -95,7 +95,7 @@ struct ChoiceSpace {
 
 // The choice with these axes and the micro-batches of `space`. Errors: a degree that does not
 // divide, an operand or output that no machine view can place (its axes are not adjacent on the
-// machine; copies may walk over it in two strides).
+// machine; a dim that has two axes, and copies, may walk over it in two strides).
 absl::StatusOr<ShardingChoice> MakeChoice(const ChoiceSpace& space, std::vector<Axis> axes,
                                           int64_t start = 0);
 

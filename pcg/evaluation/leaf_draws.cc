@@ -23,7 +23,7 @@ int64_t IndexLimit(const Graph& graph, const Node& user) {
     case IndexDomain::kMatrices:
       return graph.type(user.inputs[1]).dims.front().size;
     case IndexDomain::kPlaces:
-      return dims[1].size;
+      return dims.end()[-2].size;
     case IndexDomain::kClasses:
       return dims.back().size;
     case IndexDomain::kAxis: {

@@ -35,7 +35,7 @@ enum class IndexDomain {
   kSeed,      // any integer: it seeds random numbers
   kRows,      // size of the first dim of operand 0
   kMatrices,  // size of the first dim of operand 1
-  kPlaces,    // size of the second dim of operand 0
+  kPlaces,    // size of the last dim but one of operand 0
   kClasses,   // size of the last dim of operand 0
   kAxis,      // size of the dim of operand 0 that the attribute `axis` names
   kDepth,     // the attribute `depth`

@@ -90,10 +90,10 @@ constexpr OperatorTraits kTop2GatingTraits = {
                  {"Top2GatingGreedy", "top2_gating(capacity=2,random=0) f32[2,6,3] i64[]"}}};
 
 // Each token chooses the k experts with the largest scores, of which those of equal scores are
-// taken in order. X[g,s,e] are positive scores; B[e], operand 1 if there is one, is added to them
-// for the choice alone (DeepSeek-AI, 2024, section 2.1.2).
-// R[g,s,e] = sum_f [X + B of e < that of f] + [both are equal] [f < e], the rank of e
-// An expert has a slot for each of the first `capacity` tokens of the group that choose it:
+// taken in order. X[g..,s,e] are positive scores (below, g stands for all dims of groups); B[e],
+// operand 1 if there is one, is added to them for the choice alone (DeepSeek-AI, 2024,
+// section 2.1.2). R[g,s,e] = sum_f [X + B of e < that of f] + [both are equal] [f < e], the rank of
+// e An expert has a slot for each of the first `capacity` tokens of the group that choose it:
 // P[g,s,e] = sum_t [t < s] [R[g,t,e] < k]
 // N[g,s]   = sum_e (R < k ? X : 0)
 // The weight of choice r, 0 if there was no slot; its slot, counted over all experts, or 0; and the
@@ -102,43 +102,57 @@ constexpr OperatorTraits kTop2GatingTraits = {
 // Y1[g,s,r] = sum_e ([R == r] [P < capacity] ? e * capacity + P : 0)
 // Y2[g,e,c] = sum_s ([R < k] [P == c] ? s : 0)
 absl::StatusOr<Declaration> DeclareTopKRouting(const Operator& op, absl::Span<const Shape> shapes) {
-  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 3));
-  ISOMER_RETURN_IF_ERROR(ExpectConcreteSizes(op, shapes));
   const Shape& x = shapes[0];
+  if (x.size() < 3) return ExpectRank(op, shapes, 0, 3);
+  ISOMER_RETURN_IF_ERROR(ExpectConcreteSizes(op, shapes));
+  const Extent &tokens = x.end()[-2], &experts = x.back();
   const bool has_bias = shapes.size() > 1;
   if (has_bias) {
     ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 1, 1));
-    if (shapes[1][0] != x[2]) return Mismatch(op, "e", 0, x[2], 1, shapes[1][0]);
+    if (shapes[1][0] != experts) return Mismatch(op, "e", 0, experts, 1, shapes[1][0]);
   }
   const int64_t choices = op.Int("k"), capacity = op.Int("capacity");
-  if (choices < 1 || choices > x[2].value()) {
+  if (choices < 1 || choices > experts.value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("topk_routing: k ", choices, " of ", x[2].value(), " experts"));
+        absl::StrCat("topk_routing: k ", choices, " of ", experts.value(), " experts"));
   }
   if (capacity < 1 || capacity > (int64_t{1} << 30)) {
     return absl::InvalidArgumentError(absl::StrCat("topk_routing: a capacity of ", capacity));
   }
   DeclarationBuilder d(shapes);
-  const int g = d.Parallel("g", x[0]), s = d.Whole("s", x[1]), e = d.Whole("e", x[2]);
+  std::vector<int> groups;
+  for (size_t i = 0; i + 2 < x.size(); ++i) {
+    groups.push_back(d.Parallel(i == 0 ? "g" : absl::StrCat("g", i), x[i]));
+  }
+  const int s = d.Whole("s", tokens), e = d.Whole("e", experts);
   const int r = d.Whole("r", choices), c = d.Whole("c", capacity);
-  const int t = d.Whole("t", x[1]), f = d.Whole("f", x[2]);  // Another token, another expert.
+  const int t = d.Whole("t", tokens), f = d.Whole("f", experts);  // Another token, another expert.
+  const auto dims = [&](std::initializer_list<int> more) {
+    std::vector<int> all = groups;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto at = [&](std::initializer_list<int> more) {
+    const std::vector<int> all = dims(more);
+    return std::vector<Index>(all.begin(), all.end());
+  };
   const auto score = [&](int expert) {
-    const Expr of_token = d.In(0, {g, s, expert});
+    const Expr of_token = d.In(0, at({s, expert}));
     return has_bias ? of_token + d.In(1, {expert}) : of_token;
   };
   const Expr rank =
-      d.Let("R", {g, s, e}, Reduction::kSum, {f},
+      d.Let("R", dims({s, e}), Reduction::kSum, {f},
             (score(e) < score(f)) + Equal(score(e), score(f)) * (Coordinate(f) < Coordinate(e)));
   const int rank_tensor = static_cast<int>(shapes.size());
   const auto k = static_cast<double>(choices), slots = static_cast<double>(capacity);
-  const Expr place = d.Let("P", {g, s, e}, Reduction::kSum, {t},
-                           (Coordinate(t) < Coordinate(s)) * (d.In(rank_tensor, {g, t, e}) < k));
-  const Expr own = d.In(0, {g, s, e}), chosen = rank < k;
-  const Expr total = d.Let("N", {g, s}, Reduction::kSum, {e}, Where(chosen, own, 0.0));
+  const Expr place = d.Let("P", dims({s, e}), Reduction::kSum, {t},
+                           (Coordinate(t) < Coordinate(s)) * (d.In(rank_tensor, at({t, e})) < k));
+  const Expr own = d.In(0, at({s, e})), chosen = rank < k;
+  const Expr total = d.Let("N", dims({s}), Reduction::kSum, {e}, Where(chosen, own, 0.0));
   const Expr kept = Equal(rank, Coordinate(r)) * (place < slots);
-  d.OutputSum({g, s, r}, {e}, Where(kept, own / total, 0.0));
-  d.OutputSum({g, s, r}, {e}, Where(kept, Coordinate(e) * slots + place, 0.0));
-  d.OutputSum({g, e, c}, {s}, Where(chosen * Equal(place, Coordinate(c)), Coordinate(s), 0.0));
+  d.OutputSum(at({s, r}), {e}, Where(kept, own / total, 0.0));
+  d.OutputSum(at({s, r}), {e}, Where(kept, Coordinate(e) * slots + place, 0.0));
+  d.OutputSum(at({e, c}), {s}, Where(chosen * Equal(place, Coordinate(c)), Coordinate(s), 0.0));
   return d.Build();
 }
 
@@ -148,6 +162,7 @@ constexpr OperatorTraits kTopKRoutingTraits = {
     .takes_positive_numbers = true,
     .is_cheap = false,
     .examples = {{"TopKRouting", "topk_routing(k=2,capacity=3) f32[2,6,4]"},
-                 {"TopKRoutingBias", "topk_routing(k=3,capacity=2) f32[2,4,6] f32[6]"}}};
+                 {"TopKRoutingBias", "topk_routing(k=3,capacity=2) f32[2,4,6] f32[6]"},
+                 {"TopKRoutingOfGroups", "topk_routing(k=2,capacity=3) f32[2,2,6,4]"}}};
 
 }  // namespace isomer

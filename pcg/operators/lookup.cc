@@ -116,29 +116,49 @@ constexpr OperatorTraits kGatherMatMulTraits = {
 
 namespace {
 
-// An error unless operand 0 is [b, v, h] and operand `o` has b as its first dim.
+// An error unless operand 0 is [b.., v, h] and operand `o` has b.. as its first dims.
 absl::Status CheckRowsOfBatch(const Operator& op, absl::Span<const Shape> shapes, int o) {
-  ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 0, 3));
-  if (shapes[o].empty()) return ExpectRank(op, shapes, o, 1);
-  const Extent &of_table = shapes[0][0], &of_operand = shapes[o][0];
-  return of_table == of_operand ? absl::OkStatus() : Mismatch(op, "b", 0, of_table, o, of_operand);
+  const Shape &table = shapes[0], &operand = shapes[o];
+  if (table.size() < 3) return ExpectRank(op, shapes, 0, 3);
+  const size_t batches = table.size() - 2;
+  if (operand.size() < batches) return ExpectRank(op, shapes, o, static_cast<int>(batches));
+  for (size_t i = 0; i < batches; ++i) {
+    if (table[i] != operand[i]) {
+      return Mismatch(op, i == 0 ? "b" : absl::StrCat("b", i), 0, table[i], o, operand[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The dims b.. of a table [b.., v, h].
+std::vector<Index> BatchesOfRows(const Shape& table, DeclarationBuilder* d) {
+  std::vector<Index> batches;
+  for (size_t i = 0; i + 2 < table.size(); ++i) {
+    batches.push_back(d->Parallel(i == 0 ? "b" : absl::StrCat("b", i), table[i]));
+  }
+  return batches;
+}
+
+std::vector<Index> WithDims(std::vector<Index> dims, std::initializer_list<int> more) {
+  dims.insert(dims.end(), more.begin(), more.end());
+  return dims;
 }
 
 }  // namespace
 
-// Y[b,j..,h] = sum_v [v == I[b,j..]] X[b,v,h]: each batch of rows has indices of its own.
+// Y[b..,j..,h] = sum_v [v == I[b..,j..]] X[b..,v,h]: each batch of rows has indices of its own.
 absl::StatusOr<Declaration> DeclareGatherRows(const Operator& op, absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(CheckRowsOfBatch(op, shapes, 1));
+  const Shape& table = shapes[0];
   DeclarationBuilder d(shapes);
-  const int b = d.Parallel("b", shapes[0][0]);
-  std::vector<Index> index = {b};
-  for (int j : d.Dims("j", DimKind::kParallel, absl::MakeConstSpan(shapes[1]).subspan(1))) {
+  const std::vector<Index> batches = BatchesOfRows(table, &d);
+  std::vector<Index> index = batches;
+  for (int j :
+       d.Dims("j", DimKind::kParallel, absl::MakeConstSpan(shapes[1]).subspan(batches.size()))) {
     index.push_back(j);
   }
-  const int v = d.Sum("v", shapes[0][1]), h = d.Parallel("h", shapes[0][2]);
-  std::vector<Index> out = index;
-  out.push_back(h);
-  d.OutputSum(out, {v}, d.In(0, {b, v, h}));
+  const int v = d.Sum("v", table.end()[-2]), h = d.Parallel("h", table.back());
+  d.OutputSum(WithDims(index, {h}), {v}, d.In(0, WithDims(batches, {v, h})));
   d.Select(v, 1, index);
   return d.Build();
 }
@@ -149,32 +169,35 @@ constexpr OperatorTraits kGatherRowsTraits = {
     .index_operand = 1,
     .index_domain = IndexDomain::kPlaces,
     .examples = {{"GatherRows", "gather_rows f32[2,6,4] i64[2,4]"},
-                 {"GatherRowsMany", "gather_rows f32[4,4,2] i64[4,2,4]"}}};
+                 {"GatherRowsMany", "gather_rows f32[4,4,2] i64[4,2,4]"},
+                 {"GatherRowsOfGroups", "gather_rows f32[2,4,6,2] i64[2,4,4]"}}};
 
-// Y[b,j..,h] = sum_{l,v} [v == I[b,j..,l]] W[b,j..,l] X[b,v,h]: sums of rows with weights
+// Y[b..,j..,h] = sum_{l,v} [v == I[b..,j..,l]] W[b..,j..,l] X[b..,v,h]: sums of rows with weights
 // (operand 2), as a mixture's of what a token's experts say.
 absl::StatusOr<Declaration> DeclareGatherSum(const Operator& op, absl::Span<const Shape> shapes) {
   ISOMER_RETURN_IF_ERROR(CheckRowsOfBatch(op, shapes, 1));
-  const Shape &indices = shapes[1], &weights = shapes[2];
-  if (indices.size() < 2) return ExpectRank(op, shapes, 1, 2);
+  const Shape &table = shapes[0], &indices = shapes[1], &weights = shapes[2];
+  const size_t num_batches = table.size() - 2;
+  if (indices.size() <= num_batches) {
+    return ExpectRank(op, shapes, 1, static_cast<int>(num_batches) + 1);
+  }
   ISOMER_RETURN_IF_ERROR(ExpectRank(op, shapes, 2, static_cast<int>(indices.size())));
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] == weights[i]) continue;
     return Mismatch(op, absl::StrCat("i", i), 1, indices[i], 2, weights[i]);
   }
   DeclarationBuilder d(shapes);
-  const int b = d.Parallel("b", shapes[0][0]);
-  std::vector<Index> out = {b};
-  for (int j : d.Dims("j", DimKind::kParallel,
-                      absl::MakeConstSpan(indices).subspan(1, indices.size() - 2))) {
+  const std::vector<Index> batches = BatchesOfRows(table, &d);
+  std::vector<Index> out = batches;
+  for (int j : d.Dims(
+           "j", DimKind::kParallel,
+           absl::MakeConstSpan(indices).subspan(num_batches, indices.size() - num_batches - 1))) {
     out.push_back(j);
   }
-  const int h = d.Parallel("h", shapes[0][2]), l = d.Sum("l", indices.back());
-  const int v = d.Sum("v", shapes[0][1]);
-  std::vector<Index> index = out;
-  index.push_back(l);
-  out.push_back(h);
-  d.OutputSum(out, {l, v}, d.In(0, {b, v, h}) * d.In(2, index));
+  const int h = d.Parallel("h", table.back()), l = d.Sum("l", indices.back());
+  const int v = d.Sum("v", table.end()[-2]);
+  const std::vector<Index> index = WithDims(out, {l});
+  d.OutputSum(WithDims(out, {h}), {l, v}, d.In(0, WithDims(batches, {v, h})) * d.In(2, index));
   d.Select(v, 1, index);
   return d.Build();
 }
@@ -184,7 +207,8 @@ constexpr OperatorTraits kGatherSumTraits = {
     .index_operand = 1,
     .index_domain = IndexDomain::kPlaces,
     .examples = {{"GatherSum", "gather_sum f32[2,6,4] i64[2,4,2] f32[2,4,2]"},
-                 {"GatherSumOne", "gather_sum f32[4,4,2] i64[4,2] f32[4,2]"}}};
+                 {"GatherSumOne", "gather_sum f32[4,4,2] i64[4,2] f32[4,2]"},
+                 {"GatherSumOfGroups", "gather_sum f32[2,4,6,2] i64[2,4,4,2] f32[2,4,4,2]"}}};
 
 namespace {
 

@@ -57,13 +57,13 @@ KernelFunction GatherKernel(const KernelCall& call) {
 
 namespace {
 
-// Rows [b,v,h] of operand 0 and the indices [b,..] of operand 1.
+// Rows [b..,v,h] of operand 0 and the indices [b..,..] of operand 1.
 struct BatchesOfRows {
   explicit BatchesOfRows(const KernelCall& call)
-      : range(call, 0, 1, 1),
-        batches(call.operands[0].shape[0]),
-        rows(call.operands[0].shape[1]),
-        width(call.operands[0].shape[2]),
+      : range(call, 0, static_cast<int>(call.operands[0].shape.size()) - 2, 1),
+        rows(call.operands[0].shape.end()[-2]),
+        width(call.operands[0].shape.back()),
+        batches(BatchesOf(call.operands[0])),
         indices(batches == 0 ? 0 : call.operands[1].Volume() / batches) {}
 
   // Calls f(i, element of operand 0 where the row begins that index i selects), for those of them
@@ -77,14 +77,22 @@ struct BatchesOfRows {
     return absl::OkStatus();
   }
 
+  template <typename Operand>
+  static int64_t BatchesOf(const Operand& table) {
+    int64_t batches = 1;
+    for (size_t i = 0; i + 2 < table.shape.size(); ++i) batches *= table.shape[i];
+    return batches;
+  }
+
   IndexLimits range;
-  int64_t batches, rows, width;
+  int64_t rows, width;
+  int64_t batches;
   int64_t indices;  // of a batch
 };
 
 }  // namespace
 
-// Y[b,j..,:] = X[b,I[b,j..],:]
+// Y[b..,j..,:] = X[b..,I[b..,j..],:]
 KernelFunction GatherRowsKernel(const KernelCall& call) {
   const BatchesOfRows of(call);
   if (call.gradient) {
@@ -109,7 +117,7 @@ KernelFunction GatherRowsKernel(const KernelCall& call) {
       };
 }
 
-// Y[b,j..,:] = sum_l W[b,j..,l] X[b,I[b,j..,l],:]
+// Y[b..,j..,:] = sum_l W[b..,j..,l] X[b..,I[b..,j..,l],:]
 KernelFunction GatherSumKernel(const KernelCall& call) {
   const BatchesOfRows of(call);
   const int64_t choices = call.operands[1].shape.back();

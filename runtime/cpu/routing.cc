@@ -13,12 +13,20 @@ struct RoutingShape {
   bool has_bias;
 
   explicit RoutingShape(const KernelCall& call)
-      : groups(call.operands[0].shape[0]),
-        tokens(call.operands[0].shape[1]),
-        experts(call.operands[0].shape[2]),
+      : groups(GroupsOf(call.operands[0])),
+        tokens(call.operands[0].shape.end()[-2]),
+        experts(call.operands[0].shape.back()),
         choices(call.op.Int("k")),
         capacity(call.op.Int("capacity")),
         has_bias(call.operands.size() > 1) {}
+
+ private:
+  template <typename Operand>
+  static int64_t GroupsOf(const Operand& scores) {
+    int64_t groups = 1;
+    for (size_t i = 0; i + 2 < scores.shape.size(); ++i) groups *= scores.shape[i];
+    return groups;
+  }
 };
 
 // Calls f(token of all groups, its choices in order, the slot of each: -1 where there was none).

@@ -43,7 +43,7 @@ int64_t SelectableValues(const ProfiledKernel& kernel, size_t operand) {
     case IndexDomain::kMatrices:
       return kernel.operands[1].dims[0].size;
     case IndexDomain::kPlaces:
-      return kernel.operands[0].dims[1].size;
+      return kernel.operands[0].dims.end()[-2].size;
     default:
       return 0;
   }

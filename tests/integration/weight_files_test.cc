@@ -21,6 +21,13 @@ ProgramResult RunOnDigits(std::vector<std::string> flags, const std::string& mod
   return RunBinary("isomer-run", flags);
 }
 
+ProgramResult TrainOnDigits(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {SourceFile("models/data/digits_cnn.onnx"),
+                               "--data=" + SourceFile("models/data/digits.csv"),
+                               "--data_scale=0.0625", "--learning_rate=0.01"});
+  return RunBinary("isomer-run", flags);
+}
+
 // Through every kind of file, under plans that store them in other ways.
 TEST(WeightFiles, GoRoundToTheBit) {
   const std::string plan = ScratchFile("weights.plan"), first = ScratchFile("first.npz");
@@ -47,18 +54,18 @@ TEST(WeightFiles, BeginATrainingThatCheckpointsGoOn) {
   const std::string weights = ScratchFile("begin.npz"), folder = ScratchFile("begun"),
                     once = ScratchFile("once.npz"), again = ScratchFile("again.npz");
   std::filesystem::remove_all(folder);
-  ASSERT_EQ(RunDigits({"--steps=2", "--seed=7", "--out=" + weights}).exit_code, 0);
-  ASSERT_EQ(RunDigits({"--weights=" + weights, "--steps=4", "--out=" + once}).exit_code, 0);
+  ASSERT_EQ(TrainOnDigits({"--steps=2", "--seed=7", "--out=" + weights}).exit_code, 0);
+  ASSERT_EQ(TrainOnDigits({"--weights=" + weights, "--steps=4", "--out=" + once}).exit_code, 0);
   const std::vector<std::string> both = {"--weights=" + weights, "--checkpoint_dir=" + folder,
                                          "--resume", "--quiet=false"};
   std::vector<std::string> first = both, second = both;
   first.push_back("--steps=2");
   second.insert(second.end(), {"--steps=4", "--out=" + again});
-  const ProgramResult begun = RunDigits(first);
+  const ProgramResult begun = TrainOnDigits(first);
   ASSERT_EQ(begun.exit_code, 0) << begun.err;
   EXPECT_THAT(begun.err, HasSubstr("there is no checkpoint in"));
   EXPECT_THAT(begun.err, Not(HasSubstr("--weights")));
-  const ProgramResult resumed = RunDigits(second);
+  const ProgramResult resumed = TrainOnDigits(second);
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("note: --weights is not taken, as training goes on with "
                                      "those of " +

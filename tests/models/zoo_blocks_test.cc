@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -212,12 +213,43 @@ Row RoutedExpertOf(const Evaluated& e, const Row& row, int64_t expert, RoutedSiz
   return product(middle, "down", kHidden);
 }
 
-// Token by token, each choice in the next free place of its expert.
+// The groups that a token chooses: those whose best scores have the greatest sums.
+std::vector<int64_t> ChosenGroups(const RoutedSizes& sizes, const Row& choice) {
+  const int64_t of_group = kExperts / sizes.groups, best = sizes.chosen / sizes.chosen_groups;
+  Row sums;
+  for (int64_t n = 0; n < sizes.groups; ++n) {
+    Row in_group(choice.begin() + n * of_group, choice.begin() + (n + 1) * of_group);
+    std::sort(in_group.rbegin(), in_group.rend());
+    sums.push_back(std::accumulate(in_group.begin(), in_group.begin() + best, 0.0));
+  }
+  std::vector<int64_t> groups;
+  for (int64_t m = 0; m < sizes.chosen_groups; ++m) {
+    groups.push_back(std::max_element(sums.begin(), sums.end()) - sums.begin());
+    sums[groups.back()] = -1e9;
+  }
+  return groups;
+}
+
+// The experts that a token chooses, as many in each of its groups.
+std::vector<int64_t> ChosenExperts(const RoutedSizes& sizes, Row choice) {
+  const int64_t of_group = kExperts / sizes.groups;
+  std::vector<int64_t> chosen;
+  for (const int64_t group : ChosenGroups(sizes, choice)) {
+    for (int64_t r = 0; r < sizes.chosen / sizes.chosen_groups; ++r) {
+      const auto begin = choice.begin() + group * of_group;
+      chosen.push_back(std::max_element(begin, begin + of_group) - choice.begin());
+      choice[chosen.back()] = -1e9;
+    }
+  }
+  return chosen;
+}
+
+// Token by token, each choice in the next free place of its expert, and of its group.
 Array<double> RoutedMixture(const Evaluated& e, const RoutedSizes& sizes, int64_t capacity,
-                            int* dropped) {
+                            int64_t rows_of_group, int* dropped) {
   Array<double> y({kGroups, kTokens, kHidden});
   for (int64_t g = 0; g < kGroups; ++g) {
-    std::vector<int64_t> taken(kExperts);
+    std::vector<int64_t> taken(kExperts), rows(sizes.groups);
     for (int64_t s = 0; s < kTokens; ++s) {
       const Row row = RowOf(e.leaves.at("x"), g, s);
       Row scores =
@@ -228,17 +260,17 @@ Array<double> RoutedMixture(const Evaluated& e, const RoutedSizes& sizes, int64_
         score =
             sizes.scores == RoutedSizes::Scores::kSoftmax ? std::exp(score) / all : Logistic(score);
       }
-      Row choice = Plus(scores, e, "moe/choice.bias", 0);
-      std::vector<int64_t> chosen;
+      const Row choice = Plus(scores, e, "moe/choice.bias", 0);
+      const std::vector<int64_t> chosen = ChosenExperts(sizes, choice);
       double sum = 0;
-      for (int64_t r = 0; r < sizes.chosen; ++r) {
-        chosen.push_back(std::max_element(choice.begin(), choice.end()) - choice.begin());
-        choice[chosen.back()] = -1e9;
-        sum += scores[chosen.back()];
+      for (const int64_t expert : chosen) sum += scores[expert];
+      std::vector<bool> has_place(sizes.groups);
+      for (const int64_t group : ChosenGroups(sizes, choice)) {
+        has_place[group] = rows[group]++ < rows_of_group;
       }
       double* to = &y.data[(g * kTokens + s) * kHidden];
       for (const int64_t expert : chosen) {
-        if (taken[expert]++ >= capacity) {
+        if (!has_place[expert / (kExperts / sizes.groups)] || taken[expert]++ >= capacity) {
           ++*dropped;
           continue;
         }
@@ -268,7 +300,12 @@ TEST(RoutedExperts, AreSumsOverTheChosenExpertsOfEachToken) {
   of_deepseek.shared = 2;
   of_gpt_oss.biases = true;
   of_gpt_oss.gate = RoutedSizes::Gate::kClamped;
-  for (RoutedSizes sizes : {plain, of_deepseek, of_gpt_oss}) {
+  RoutedSizes of_one_group = plain, of_both_groups = plain;
+  of_one_group.chosen = of_both_groups.chosen = 2;
+  of_one_group.groups = of_both_groups.groups = 2;
+  of_both_groups.chosen_groups = 2;
+  of_both_groups.scale = 2.5;
+  for (RoutedSizes sizes : {plain, of_deepseek, of_gpt_oss, of_one_group, of_both_groups}) {
     for (const int64_t percent : {100, 400}) {
       SCOPED_TRACE(percent);
       sizes.capacity_percent = percent;
@@ -279,13 +316,36 @@ TEST(RoutedExperts, AreSumsOverTheChosenExpertsOfEachToken) {
       const Evaluated e = EvaluateOnRandom(model->graph);
       ASSERT_EQ(e.outputs.count("y"), 1);
       int dropped = 0;
-      const int64_t capacity = percent == 100 ? sizes.chosen * kTokens / kExperts + 1 : kTokens;
-      const Array<double> expected = RoutedMixture(e, sizes, capacity, &dropped);
+      const auto even_share = [&](int64_t choices, int64_t takers) {
+        return percent == 100 ? (choices * kTokens + takers - 1) / takers : kTokens;
+      };
+      const int64_t capacity = even_share(sizes.chosen, kExperts);
+      const int64_t rows =
+          sizes.groups == 1 ? kTokens : even_share(sizes.chosen_groups, sizes.groups);
+      const Array<double> expected = RoutedMixture(e, sizes, capacity, rows, &dropped);
       const Array<double>& y = e.outputs.at("y");
       for (int64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y.data[i], expected.data[i], 1e-9) << i;
       EXPECT_EQ(dropped == 0, percent == 400);
     }
   }
+}
+
+TEST(RoutedExperts, RefuseGroupsThatDoNotSuit) {
+  const auto refused = [](int64_t chosen, int64_t groups, int64_t chosen_groups) {
+    ModelBuilder b;
+    const RoutedSizes sizes = {.experts = kExperts,
+                               .chosen = chosen,
+                               .intermediate = kIntermediate,
+                               .groups = groups,
+                               .chosen_groups = chosen_groups};
+    b.Output("y", RoutedExperts(b, b.Input("x", {kGroups, kTokens, kHidden}), sizes, "moe"));
+    return std::string(b.Build().status().message());
+  };
+  EXPECT_EQ(refused(5, 1, 1), "a token cannot choose 5 of 4 experts");
+  EXPECT_EQ(refused(2, 3, 1), "4 experts in 3 groups are not as many in each");
+  EXPECT_EQ(refused(2, 2, 3), "a token cannot choose 3 of 2 groups");
+  EXPECT_EQ(refused(3, 2, 2), "a token cannot choose 3 experts, as many in each of 2 groups of 2");
+  EXPECT_EQ(refused(3, 2, 1), "a token cannot choose 3 experts, as many in each of 1 groups of 2");
 }
 
 TEST(RotationTables, HoldCosAndSinOfPlaceTimesFrequency) {

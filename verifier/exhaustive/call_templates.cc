@@ -239,10 +239,10 @@ std::vector<std::string> CallTemplates(OpKind kind) {
       return {"gather_matmul [*,k] [n,k,h] i64[*]"};
     case OpKind::kGatherRows:
       return {"gather_rows [b,n,h] i64[b,j]", "gather_rows [b,n,h] i64[b,j,k]",
-              "gather_rows [b,n,h] i64[b]"};
+              "gather_rows [b,n,h] i64[b]", "gather_rows [t,b,n,h] i64[t,b,j]"};
     case OpKind::kGatherSum:
       return {"gather_sum [b,n,h] i64[b,j,l] [b,j,l]", "gather_sum [b,n,h] i64[b,j,k,l] [b,j,k,l]",
-              "gather_sum [b,n,h] i64[b,l] [b,l]"};
+              "gather_sum [b,n,h] i64[b,l] [b,l]", "gather_sum [t,b,n,h] i64[t,b,j,l] [t,b,j,l]"};
     case OpKind::kGatherElements:
       return {"gather_elements(axis=-1) [*,m] i64[*,n]", "gather_elements(axis=0) [m,u] i64[n,u]",
               "gather_elements(axis=-1) [u,m] i64[k,n]",
@@ -274,7 +274,8 @@ std::vector<std::string> CallTemplates(OpKind kind) {
     case OpKind::kTop2Gating:
       return {"top2_gating(capacity=S,random=K) [g,m,e] i64[]"};
     case OpKind::kTopKRouting:
-      return {"topk_routing(k=1,capacity=S) [g,m,e]", "topk_routing(k=1,capacity=S) [g,m,e] [e]"};
+      return {"topk_routing(k=1,capacity=S) [g,m,e]", "topk_routing(k=1,capacity=S) [g,m,e] [e]",
+              "topk_routing(k=1,capacity=S) [t,g,m,e]"};
     case OpKind::kCrossEntropy:
       return {"cross_entropy [*,n] i64[*]", "cross_entropy [t,u,n] i64[t,u]"};
     case OpKind::kMeanSquaredError:

@@ -90,14 +90,18 @@ std::vector<std::string> RowsAndIndices(NodeExporter& node) {
   return {node.In(0), node.Add("Unsqueeze", {node.In(1), node.Ints({-1})})};
 }
 
+// Of rows [b.., v, h].
+int64_t BatchesOfRows(NodeExporter& node) { return node.InType(0).rank() - 2; }
+
 }  // namespace
 
 void ExportGatherRows(NodeExporter& node) {
-  node.Result("GatherND", RowsAndIndices(node), {{"batch_dims", int64_t{1}}});
+  node.Result("GatherND", RowsAndIndices(node), {{"batch_dims", BatchesOfRows(node)}});
 }
 
 void ExportGatherSum(NodeExporter& node) {
-  const std::string rows = node.Add("GatherND", RowsAndIndices(node), {{"batch_dims", int64_t{1}}});
+  const std::string rows =
+      node.Add("GatherND", RowsAndIndices(node), {{"batch_dims", BatchesOfRows(node)}});
   const std::string weights = node.Add("Unsqueeze", {node.In(2), node.Ints({-1})});
   const std::string weighted = node.Add("Mul", {rows, weights});
   node.Result("ReduceSum", {weighted, node.Ints({-2})}, {{"keepdims", int64_t{0}}});

@@ -139,33 +139,121 @@ TensorRef ExpertsOfRows(ModelBuilder& b, TensorRef rows, const RoutedSizes& size
 
 }  // namespace
 
-TensorRef RoutedExperts(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+namespace {
+
+// Of `takers`, experts or groups, each of which takes as many rows as others: that of even shares
+// of `rows` choices, in percent, and no more than there are tokens.
+int64_t CapacityOf(int64_t rows, int64_t takers, int64_t percent, int64_t tokens) {
+  const int64_t share = 100 * takers;
+  return std::min((rows * percent + share - 1) / share, tokens);
+}
+
+TensorRef ScaledWeights(ModelBuilder& b, TensorRef weights, const RoutedSizes& sizes,
                         const std::string& name) {
-  const int64_t groups = b.Size(x, 0), tokens = b.Size(x, 1), hidden = b.Size(x, 2);
-  if (sizes.chosen > sizes.experts) {
-    b.Fail(absl::InvalidArgumentError(
-        absl::StrCat("a token cannot choose ", sizes.chosen, " of ", sizes.experts, " experts")));
-    return x;
-  }
-  const int64_t share = 100 * sizes.experts;
-  const int64_t capacity =
-      std::min((sizes.chosen * tokens * sizes.capacity_percent + share - 1) / share, tokens);
+  if (sizes.scale == 1) return weights;
+  return b.Call({OpKind::kScale, {{"factor", sizes.scale}}}, {weights}, name + "/weights");
+}
+
+TensorRef ScoresOf(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                   const std::string& name) {
   const TensorRef logits = Projection(b, x, sizes.experts, sizes.biases, name + "/router");
   const Operator of_logits = sizes.scores == RoutedSizes::Scores::kSoftmax
                                  ? Operator(OpKind::kSoftmax, {{"axis", int64_t{-1}}})
                                  : Operator(OpKind::kSigmoid);
-  std::vector<TensorRef> scores = {b.Call(of_logits, {logits}, name + "/scores")};
+  return b.Call(of_logits, {logits}, name + "/scores");
+}
+
+// The sum of the experts.
+TensorRef RoutedAtOnce(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                       const std::string& name) {
+  const int64_t batch = b.Size(x, 0), tokens = b.Size(x, 1), hidden = b.Size(x, 2);
+  const int64_t capacity =
+      CapacityOf(sizes.chosen * tokens, sizes.experts, sizes.capacity_percent, tokens);
+  std::vector<TensorRef> scores = {ScoresOf(b, x, sizes, name)};
   if (sizes.biased_choice) scores.push_back(b.Weight(name + "/choice.bias", {sizes.experts}));
   const Operator routing(OpKind::kTopKRouting, {{"k", sizes.chosen}, {"capacity", capacity}});
   const std::vector<TensorRef> routed = b.CallAll(routing, scores, 3, name + "/routing");
-  TensorRef weights = routed[0];
-  if (sizes.scale != 1) {
-    weights = b.Call({OpKind::kScale, {{"factor", sizes.scale}}}, {weights}, name + "/weights");
-  }
+  const TensorRef weights = ScaledWeights(b, routed[0], sizes, name);
   TensorRef y = b.Call(OpKind::kGatherRows, {x, routed[2]}, name + "/dispatch");
   y = ExpertsOfRows(b, y, sizes, name + "/experts");
-  y = b.Reshape(y, {groups, sizes.experts * capacity, hidden}, name + "/expert_outputs");
-  y = b.Call(OpKind::kGatherSum, {y, routed[1], weights}, name + "/combine");
+  y = b.Reshape(y, {batch, sizes.experts * capacity, hidden}, name + "/expert_outputs");
+  return b.Call(OpKind::kGatherSum, {y, routed[1], weights}, name + "/combine");
+}
+
+// The same, of experts in groups.
+TensorRef RoutedByGroups(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                         const std::string& name) {
+  const int64_t batch = b.Size(x, 0), tokens = b.Size(x, 1), hidden = b.Size(x, 2);
+  const int64_t groups = sizes.groups, of_group = sizes.experts / groups;
+  const int64_t chosen = sizes.chosen / sizes.chosen_groups;  // of a group
+  const int64_t rows =
+      CapacityOf(sizes.chosen_groups * tokens, groups, sizes.capacity_percent, tokens);
+  const int64_t capacity =
+      CapacityOf(sizes.chosen * tokens, sizes.experts, sizes.capacity_percent, rows);
+  const auto routing = [&](TensorRef scores, int64_t k, int64_t slots, const std::string& as) {
+    return b.CallAll({OpKind::kTopKRouting, {{"k", k}, {"capacity", slots}}}, {scores}, 3, as);
+  };
+  // Which groups a token goes to, and with which weight.
+  const TensorRef scores = b.Reshape(ScoresOf(b, x, sizes, name), {batch, tokens, groups, of_group},
+                                     name + "/scores/groups");
+  const TensorRef best =
+      b.CallAll({OpKind::kTopK, {{"k", chosen}, {"axis", int64_t{3}}, {"largest", int64_t{1}}}},
+                {scores}, 2, name + "/groups/best")[0];
+  const TensorRef of_groups =
+      b.Call({OpKind::kReduceSum, {{"axes", std::vector<int64_t>{3}}, {"keepdims", int64_t{0}}}},
+             {best}, name + "/groups/scores");
+  const std::vector<TensorRef> outer =
+      routing(of_groups, sizes.chosen_groups, rows, name + "/groups/routing");
+  // The group's tokens, and their scores of its experts.
+  const TensorRef arrived =
+      b.Call(OpKind::kGatherRows, {x, outer[2]}, name + "/groups/dispatch");  // [b, g, rows, h]
+  const TensorRef by_group = b.Transpose(scores, {0, 2, 1, 3}, name + "/groups/scores_of_experts");
+  const TensorRef inner_scores =
+      b.Call(OpKind::kGatherRows, {by_group, outer[2]}, name + "/groups/dispatched_scores");
+  const std::vector<TensorRef> inner = routing(inner_scores, chosen, capacity, name + "/routing");
+  TensorRef y = b.Call(OpKind::kGatherRows, {arrived, inner[2]}, name + "/dispatch");
+  y = b.Reshape(y, {batch, sizes.experts, capacity, hidden}, name + "/dispatched");
+  y = ExpertsOfRows(b, y, sizes, name + "/experts");
+  y = b.Reshape(y, {batch, groups, of_group * capacity, hidden}, name + "/expert_outputs");
+  y = b.Call(OpKind::kGatherSum, {y, inner[1], inner[0]}, name + "/combine");
+  y = b.Reshape(y, {batch, groups * rows, hidden}, name + "/group_outputs");
+  const TensorRef weights = ScaledWeights(b, outer[0], sizes, name);
+  return b.Call(OpKind::kGatherSum, {y, outer[1], weights}, name + "/groups/combine");
+}
+
+absl::Status CheckChoices(const RoutedSizes& sizes) {
+  if (sizes.chosen > sizes.experts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a token cannot choose ", sizes.chosen, " of ", sizes.experts, " experts"));
+  }
+  if (sizes.groups == 1 && sizes.chosen_groups == 1) return absl::OkStatus();
+  if (sizes.experts % sizes.groups != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(sizes.experts, " experts in ", sizes.groups,
+                                                   " groups are not as many in each"));
+  }
+  if (sizes.chosen_groups > sizes.groups) {
+    return absl::InvalidArgumentError(absl::StrCat("a token cannot choose ", sizes.chosen_groups,
+                                                   " of ", sizes.groups, " groups"));
+  }
+  if (sizes.chosen % sizes.chosen_groups != 0 ||
+      sizes.chosen / sizes.chosen_groups > sizes.experts / sizes.groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a token cannot choose ", sizes.chosen, " experts, as many in each of ",
+                     sizes.chosen_groups, " groups of ", sizes.experts / sizes.groups));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+TensorRef RoutedExperts(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
+                        const std::string& name) {
+  if (const absl::Status checked = CheckChoices(sizes); !checked.ok()) {
+    b.Fail(checked);
+    return x;
+  }
+  const TensorRef y =
+      sizes.groups == 1 ? RoutedAtOnce(b, x, sizes, name) : RoutedByGroups(b, x, sizes, name);
   if (sizes.shared == 0) return y;
   const TensorRef shared =
       GatedFeedForward(b, x, sizes.shared * sizes.intermediate, name + "/shared");

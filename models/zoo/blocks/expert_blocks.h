@@ -58,9 +58,12 @@ struct RoutedSizes {
   enum class Scores { kSoftmax, kSigmoid };
   Scores scores = Scores::kSoftmax;
   bool biased_choice = false;  // a weight that is added to scores to choose, and gets no gradient
-  double scale = 1;            // of the sum of the experts
-  int64_t shared = 0;          // experts that every token uses, as one
-  bool biases = false;         // of the router and the experts
+  // Experts are in `groups` of consecutive ones, of which a token chooses some, and as many experts
+  // in each of them. 1: they are not.
+  int64_t groups = 1, chosen_groups = 1;
+  double scale = 1;     // of the sum of the experts
+  int64_t shared = 0;   // experts that every token uses, as one
+  bool biases = false;  // of the router and the experts
   // What is made of gate and up: swish(gate) * up, or that of gpt-oss.
   enum class Gate { kSwish, kClamped };
   Gate gate = Gate::kSwish;
@@ -70,6 +73,13 @@ struct RoutedSizes {
 // with weights that are their scores over the sum of these, and of the shared expert. A group of
 // tokens is a sequence, of which an expert takes the first that choose it. Rows are moved to
 // [batch, experts, capacity, hidden] and back by indices (topk_routing, gather_rows, gather_sum).
+//
+// Of experts in groups, a token chooses the groups whose best chosen / chosen_groups scores have
+// the greatest sums, and the best experts in each, without a bias; weights are as above. Rows are
+// moved to [batch, groups, group's capacity, hidden] first, and from there to the experts of the
+// group; what these make of a row is summed before it goes back. So a row is sent once to a group,
+// where a group is on a node, however many of its experts are to see it. A group takes the first
+// tokens that choose it, as an expert does of those.
 TensorRef RoutedExperts(ModelBuilder& b, TensorRef x, const RoutedSizes& sizes,
                         const std::string& name);
 

@@ -74,7 +74,9 @@ absl::StatusOr<Model> BuildDeepSeekV3(const ZooArguments& arguments) {
                                .intermediate = arguments.at("intermediate"),
                                .capacity_percent = arguments.at("capacity_percent"),
                                .scores = RoutedSizes::Scores::kSigmoid,
-                               .biased_choice = true,
+                               .biased_choice = arguments.at("groups") == 1,
+                               .groups = arguments.at("groups"),
+                               .chosen_groups = arguments.at("chosen_groups"),
                                .scale = kRoutedScale,
                                .shared = arguments.at("shared")};
   const TensorRef ids = TokenIds(b, "input_ids", arguments.at("batch"), seq);
@@ -116,6 +118,8 @@ ZooModel DeepSeekV3() {
                      {.name = "dense_intermediate", .value = 18432},
                      {.name = "experts", .value = 256},
                      {.name = "chosen", .value = 8},
+                     {.name = "groups", .value = 1},
+                     {.name = "chosen_groups", .value = 1},
                      {.name = "shared", .value = 1, .smallest = 0},
                      {.name = "intermediate", .value = 2048},
                      {.name = "capacity_percent", .value = 125, .largest = 1000000},
@@ -130,8 +134,11 @@ ZooModel DeepSeekV3() {
       .source = "DeepSeek-AI, 2024 (DeepSeek-V3), section 4.2, and its published configuration",
       .published_parameters = 671026419200,
       .notes =
-          "without the layer that predicts a second token; a token chooses among all experts, not "
-          "in four of eight groups of them; an expert takes 1.25 times its even share of a "
+          "without the layer that predicts a second token; a token chooses among all experts, or, "
+          "with groups=8&chosen_groups=4, two in each of four of eight groups, without a bias, "
+          "where "
+          "DeepSeek's takes the eight best of the four; an expert takes 1.25 times its even share "
+          "of a "
           "sequence, and drops what exceeds it; the bias of the choice, counted, gets no gradient, "
           "and DeepSeek's rule that moves it is not part of the graph; no balance loss; the "
           "rotation is that of sequences up to 4096, without scaling"};

@@ -20,7 +20,9 @@ absl::StatusOr<Model> BuildQwen3Moe(const ZooArguments& arguments) {
   const RoutedSizes experts = {.experts = arguments.at("experts"),
                                .chosen = arguments.at("chosen"),
                                .intermediate = arguments.at("intermediate"),
-                               .capacity_percent = arguments.at("capacity_percent")};
+                               .capacity_percent = arguments.at("capacity_percent"),
+                               .groups = arguments.at("groups"),
+                               .chosen_groups = arguments.at("chosen_groups")};
   const TensorRef ids = TokenIds(b, "input_ids", arguments.at("batch"), seq);
   TensorRef x = EmbeddedTokens(b, b.Weight("tokens.weight", {vocabulary, hidden}), ids, "tokens");
   const Rotation rotation = RotationTables(b, seq, sizes.head_size, kTheta);
@@ -50,6 +52,8 @@ ZooModel Qwen3Moe() {
                          {.name = "head_size", .value = 128, .smallest = 2},
                          {.name = "experts", .value = 128},
                          {.name = "chosen", .value = 8},
+                         {.name = "groups", .value = 1},
+                         {.name = "chosen_groups", .value = 1},
                          {.name = "intermediate", .value = 768},
                          {.name = "capacity_percent", .value = 125, .largest = 1000000},
                          {.name = "vocabulary", .value = 151936},

@@ -182,6 +182,12 @@ TEST(TopKRouting, IsTheLoopOverTokens) {
             RoutedStepByStep(n, k, scores, biased ? bias : Tensor({n.e}));
         ASSERT_EQ(y.size(), 3u);
         for (int o = 0; o < 3; ++o) ExpectClose(y[o], expected[o]);
+        if (biased) continue;
+        // The same in two dims of groups.
+        Tensor in_two({1, n.g, n.s, n.e});
+        in_two.data = scores.data;
+        const std::vector<Tensor> of_two = OutputsOf(call, {in_two});
+        for (int o = 0; o < 3; ++o) EXPECT_EQ(of_two[o].data, y[o].data);
       }
     }
   }

@@ -66,7 +66,22 @@ TEST(GatherRows, ByHand) {
       ElementsAre(31, 42, 10, 12));
 }
 
+// With two dims of batches.
+TEST(GatherRows, OfGroups) {
+  const Tensor x = Filled({2, 1, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor y = OutputOf("gather_rows", {x, Filled({2, 1, 3}, {1, 1, 0, 0, 1, 0})});
+  EXPECT_THAT(y.shape, ElementsAre(2, 1, 3, 2));
+  EXPECT_THAT(y.data, ElementsAre(3, 4, 3, 4, 1, 2, 5, 6, 7, 8, 5, 6));
+  EXPECT_THAT(OutputOf("gather_sum",
+                       {x, Filled({2, 1, 1, 2}, {1, 0, 0, 0}), Filled({2, 1, 1, 2}, {10, 1, 2, 0})})
+                  .data,
+              ElementsAre(31, 42, 10, 12));
+}
+
 TEST(GatherRows, Errors) {
+  EXPECT_THAT(ErrorOf("gather_rows", {{2, 5, 3, 4}, {2, 4, 4}}), HasSubstr("dim b1"));
+  EXPECT_THAT(ErrorOf("gather_rows", {{2, 3}, {2, 3}}), HasSubstr("rank"));
+  EXPECT_THAT(ErrorOf("gather_sum", {{2, 5, 3, 4}, {2, 5}, {2, 5}}), HasSubstr("rank"));
   EXPECT_THAT(ErrorOf("gather_rows", {{2, 3, 4}, {3, 4}}), HasSubstr("dim b"));
   EXPECT_THAT(ErrorOf("gather_sum", {{2, 3, 4}, {2, 4}, {2, 3}}), HasSubstr("dim i1"));
 }
