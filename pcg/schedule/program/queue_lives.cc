@@ -33,6 +33,13 @@ std::vector<std::pair<int32_t, LiveRange>> CommunicationLives(const Schedule& sc
           communications.size() < kMostAhead
               ? 0
               : lives[communications[communications.size() - kMostAhead]].first;
+      // Who takes the bytes of one so far back waits for it, if it must.
+      if (communications.size() >= kMostAhead) {
+        const size_t over = communications.size() - kMostAhead;
+        for (; released[queue] <= over; ++released[queue]) {
+          lives[communications[released[queue]]].second.last = t - 1;
+        }
+      }
       communications.push_back(lives.size());
       lives.push_back({t, {std::max(before[kComputeQueue] + 1, previous), -1}});
       before[queue] = t;

@@ -4,10 +4,12 @@
 // its device begins. But the two may be on two queues: who takes its bytes waits until they are
 // sent, and that may be for as long as a kernel takes. It need not, where bytes are to spare: a
 // communication is over for sure when the first computation begins that waits for it because of
-// what it computes. Until then what it uses lives. Likewise what it receives into, or packs, lives
-// from the time it may begin: behind the last computation that it waits for, but not before the
-// kMostAhead-th communication of its queue before it, so that weights are not all gathered at the
-// start of the step.
+// what it computes. Until then what it uses lives, but not beyond the kMostAhead-th communication
+// of its queue behind it: gradients are released as they are reduced and messages as they are sent,
+// though no computation waits for these before the end of the step. What it receives into, or
+// packs, lives from the time it may begin: behind the last computation that it waits for, but not
+// before the kMostAhead-th communication of its queue before it, so that weights are not all
+// gathered at the start of the step.
 #ifndef ISOMER_PCG_SCHEDULE_PROGRAM_QUEUE_LIVES_H_
 #define ISOMER_PCG_SCHEDULE_PROGRAM_QUEUE_LIVES_H_
 

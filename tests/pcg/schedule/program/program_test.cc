@@ -10,6 +10,7 @@
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/program/queue_lives.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
+#include "tests/pcg/schedule/pipeline_graphs.h"
 
 namespace isomer {
 namespace {
@@ -307,12 +308,41 @@ TEST(CommunicationLives, FromWhenTheyMayBeginToWhenTheyAreOver) {
     EXPECT_EQ(lives[i].second.last, 2 * i);
     EXPECT_EQ(lives[i].second.first, std::max(0, 2 * (i - static_cast<int32_t>(kMostAhead))));
   }
-  // What nobody waits for is over at the end; what waits for a computation begins behind it.
+  // What nobody waits for is over when the fourth behind it is there, or at the end; what waits for
+  // a computation begins behind it.
   for (Task& task : schedule.tasks) task.deps = {};
   schedule.tasks[14].deps = {13};
   const auto idle = CommunicationLives(schedule, 0);
-  for (const auto& [task, live] : idle) EXPECT_EQ(live.last, 15);
+  for (int32_t i = 0; i < 8; ++i) {
+    const int32_t next = i + static_cast<int32_t>(kMostAhead);
+    EXPECT_EQ(idle[i].second.last, next < 8 ? 2 * next - 1 : 15) << i;
+  }
   EXPECT_EQ(idle[7].second.first, 14);
+}
+
+// ZeRO 2: of the gradients no more are whole at one time than are on their way, though no
+// computation waits for their sums before the updates.
+TEST(CommunicationLives, GradientsAreReleasedAsTheyAreReduced) {
+  constexpr int kLayers = 16;
+  constexpr int64_t kWeight = 64 * 64 * 4;
+  const StagedMlp mlp{
+      .layers = kLayers, .stages = 1, .data = 2, .micro_batches = 1, .batch = 4, .width = 64};
+  const MappedGraph mapped = MakePipeline(mlp).mapped;
+  const Graph& graph = mapped.graph;
+  ScheduleOptions options = TrainingOptions(2);
+  options.keep_gradients = false;
+  options.update.bucket_bytes = 0;
+  const auto bytes = [&](UpdateMethod method) {
+    options.update.method = method;
+    const auto schedule = LowerGraph(graph, mapped.views, options);
+    EXPECT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+    return PlanMemory(*schedule, kMostQueues).arena_bytes[0];
+  };
+  // Weights, halves of all gradients and of the updated weights, and whole gradients in flight.
+  const int64_t sharded = bytes(UpdateMethod::kSharded);
+  EXPECT_LE(sharded, (kLayers + kLayers + static_cast<int64_t>(kMostAhead) + 2) * kWeight);
+  EXPECT_LE(sharded, bytes(UpdateMethod::kAllReduce));
 }
 
 // Two communications, the second after a computation.
