@@ -1,6 +1,7 @@
 #include "optimizer/proposal/grid_search.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,7 +32,8 @@ class GridSearch {
         contest_(contest),
         tables_(*tables),
         base_(tables->options()),
-        memory_bytes_(tables->cost().machine().memory_bytes()) {}
+        memory_bytes_(tables->cost().machine().memory_bytes()),
+        without_context_us_(UsWithoutContext()) {}
 
   absl::Status Run() {
     for (const ConfigEstimate& estimate : options_.estimates) {
@@ -58,8 +60,19 @@ class GridSearch {
   };
 
   static const char* BaselineOf(const ParallelConfig& config) {
-    if (config.degrees.tensor > 1 || config.degrees.expert > 1) return kMegatron;
+    const GridDegrees& degrees = config.degrees;
+    if (degrees.tensor > 1 || degrees.expert > 1 || degrees.context > 1) return kMegatron;
     return config.stages > 1 ? kPipeline : kDataParallel;
+  }
+
+  // The least estimate of those that should fit and split no sequence; infinity: there is none.
+  double UsWithoutContext() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const ConfigEstimate& estimate : options_.estimates) {
+      const bool counts = estimate.config.degrees.context == 1;
+      if (counts && estimate.peak_bytes <= memory_bytes_) least = std::min(least, estimate.step_us);
+    }
+    return least;
   }
 
   // Of many micro-batches some are simulated (Simulation::period).
@@ -74,12 +87,21 @@ class GridSearch {
     return !contest_.fits() && estimate.peak_bytes <= memory_bytes_;
   }
 
+  // A split sequence is worth a look where by the estimates it gains more than these are off by.
+  bool MayBeFaster(const ConfigEstimate& estimate) const {
+    if (estimate.config.degrees.context == 1) {
+      return estimate.step_us <= policy_.grid_time_slack * contest_.step_us();
+    }
+    return estimate.step_us < contest_.step_us() &&
+           policy_.other_grid_slack * estimate.step_us < without_context_us_;
+  }
+
   bool IsWorthALook(const ConfigEstimate& estimate) const {
     const ParallelConfig& config = estimate.config;
     // Data parallelism as it is.
     if (config == ParallelConfig{.devices = config.devices, .update = config.update}) return false;
     if (!options_.plan.empty() && options_.plan != BaselineOf(config)) return false;
-    if (estimate.step_us > policy_.grid_time_slack * contest_.step_us()) return false;
+    if (!MayBeFaster(estimate)) return false;
     if (contest_.fits() && static_cast<double>(estimate.peak_bytes) >
                                policy_.grid_memory_slack * static_cast<double>(memory_bytes_))
       return false;
@@ -247,6 +269,7 @@ class GridSearch {
   CostTables& tables_;
   const CostOptions base_;
   const int64_t memory_bytes_;
+  const double without_context_us_;
   int mapped_ = 0;
   double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
   int64_t calls_ = 0;

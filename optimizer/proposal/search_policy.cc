@@ -76,7 +76,8 @@ constexpr Threshold kThresholds[] = {
     {"grid_memory_slack", "times the memory: the same of bytes, and of other updates",
      &P::grid_memory_slack, 1, kMany},
     {"other_grid_slack",
-     "times the estimate of the first that fits: from each other they are nearer",
+     "times the estimate of the first that fits: from each other they are nearer; and what a split "
+     "sequence has to gain",
      &P::other_grid_slack, 1, kMany},
     {"grid_stages", "stages of a pipeline", &P::grid_stages, 1, kMany},
     {"grid_experts", "devices that share out a mixture's experts: all-to-alls reach that far",

@@ -1,5 +1,6 @@
 #include "optimizer/proposal/zero_bubble_orders.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,13 +26,16 @@ absl::Status TryOrders(SearchContext* context, Submachine*) {
   ISOMER_ASSIGN_OR_RETURN(PipelineShape shape, ShapeOfPlan(context->cost, best));
   if (shape.num_moments == 1 || shape.num_stages == 1) return absl::OkStatus();
   double bubble = shape.IdleShare();
+  std::optional<ZeroBubble> slots;  // what they take, whatever their order
   for (PipelineSchedule schedule : {PipelineSchedule::kZbH1, PipelineSchedule::kZbH2}) {
     shape.zero_bubble = ZeroBubbleOf(schedule, shape);
     // All that a pipeline of equal stages gains.
     if (bubble - shape.IdleShare() < context->policy().bubble_gain) continue;
     Plan plan = best;
-    plan.zero_bubble = shape.zero_bubble;
-    ISOMER_RETURN_IF_ERROR(SetSlotTimes(context->cost, &plan));
+    plan.zero_bubble = slots.value_or(shape.zero_bubble);
+    if (!slots.has_value()) ISOMER_RETURN_IF_ERROR(SetSlotTimes(context->cost, &plan));
+    slots = plan.zero_bubble;
+    plan.zero_bubble.most_in_flight = shape.zero_bubble.most_in_flight;
     const absl::StatusOr<Prediction> prediction =
         context->contest.Consider(std::move(plan), origin);
     // More micro-batches in flight take more memory.
