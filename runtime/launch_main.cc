@@ -80,6 +80,7 @@ std::string FlagsOfPrecision(const Plan& plan) {
   const std::string kept = plan.fp8.kept.empty() ? "none" : absl::StrJoin(plan.fp8.kept, ",");
   absl::StrAppend(&flags, " --fp8_scaling=", Fp8ScalingName(plan.fp8.scaling),
                   " --fp8_keep=", ShellQuoted(kept));
+  if (plan.fp8.error_budget > 0) absl::StrAppend(&flags, " --fp8_error=", plan.fp8.error_budget);
   return flags;
 }
 

@@ -82,9 +82,9 @@ absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOption
     options->update.gradient_sums = sums;
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--gradient_precision=", name, ": of --precision=", PrecisionName(options->precision),
-      " there are float32, ", PrecisionName(low), " and auto"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--gradient_precision=", name, ": of --precision=", request.precision,
+                   " there are float32, ", PrecisionName(low), " and auto"));
 }
 
 // --pipeline: "4", or "4x2" with chunks.
@@ -246,8 +246,9 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(request.optimizer));
   if (!options.training) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseOptions(request, {"clip_norm", "average"}, "is for --mode=training"));
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(
+        request, {"optimizer", "update", "bucket_bytes", "clip_norm", "average", "loss_alone"},
+        "is for --mode=training"));
   }
   options.update.clips = request.clip_norm;
   options.update.averages = request.average;
@@ -361,9 +362,15 @@ absl::Status AddKeptWeights(const OptimizeRequest& request, const Model& model,
     return absl::InvalidArgumentError(absl::StrCat(
         "--precision=fp8: ", model.name, " has no products with weights that can be in 8 bits"));
   }
+  if (request.fp8_keep.empty()) {
+    return absl::InvalidArgumentError("--fp8_keep: names of weights, ends or none are expected");
+  }
   std::set<std::string> kept;
   for (const std::string& name : request.fp8_keep) {
-    if (name == "none" && request.fp8_keep.size() == 1) break;
+    if (name == "none" && request.fp8_keep.size() > 1) {
+      return absl::InvalidArgumentError("--fp8_keep: none does not go with others");
+    }
+    if (name == "none") break;
     if (name == "ends") {
       const std::vector<std::string> ends = WeightsOfFirstAndLastProducts(model.graph);
       kept.insert(ends.begin(), ends.end());

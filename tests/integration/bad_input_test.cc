@@ -195,6 +195,17 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
   const auto optimize = [&](const std::string& flag) {
     return std::vector<std::string>{mlp, "--machine=laptop_cpu", "--out=" + out, flag};
   };
+  const auto optimize_also = [&](const std::string& first, const std::string& flag) {
+    std::vector<std::string> arguments = optimize(first);
+    arguments.push_back(flag);
+    return arguments;
+  };
+  const auto of_inference = [&](const std::string& flag) {
+    return optimize_also("--mode=inference", flag);
+  };
+  const auto of_fp8 = [&](const std::string& flag) {
+    return optimize_also("--precision=fp8", flag);
+  };
   const auto run = [&](const std::string& flag) { return std::vector<std::string>{mlp, flag}; };
   struct Refused {
     const char* program;
@@ -208,6 +219,17 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
            {"isomer-optimize", optimize("--time_limit=nan"), "a finite number is expected"},
            {"isomer-optimize", optimize("--device_memory_gib=1e9"), "is 0 to 1e+06"},
            {"isomer-optimize", optimize("--dot=" + out), "it is --dot's file, too"},
+           {"isomer-optimize", of_inference("--optimizer=adam"),
+            "--optimizer is for --mode=training"},
+           {"isomer-optimize", of_inference("--update=sharded"), "--update is for --mode=training"},
+           {"isomer-optimize", of_inference("--bucket_bytes=0"),
+            "--bucket_bytes is for --mode=training"},
+           {"isomer-optimize", of_inference("--loss_alone"), "--loss_alone is for --mode=training"},
+           {"isomer-optimize", of_fp8("--fp8_keep=none,ends"),
+            "--fp8_keep: none does not go with others"},
+           {"isomer-optimize", of_fp8("--fp8_keep="), "names of weights, ends or none"},
+           {"isomer-optimize", of_fp8("--gradient_precision=float16"),
+            "of --precision=fp8 there are float32, bfloat16 and auto"},
            {"isomer-optimize", {"--describe", mlp, "--out=" + out}, "is for a plan"},
            {"isomer-optimize", {"--describe", mlp, "--trace=" + out}, "--trace is of a plan"},
            {"isomer-run", run("--learning_rate=nan"), "a finite number is expected"},

@@ -13,6 +13,7 @@
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/program_run.h"
+#include "verifier/mutation/state_examples.h"
 
 namespace isomer {
 namespace {
@@ -146,40 +147,50 @@ MutantVerdict JudgeProgram(const Runnable& base, const CommandChange& change) {
   return Equal("every task reads what it read, in all orders that were drawn");
 }
 
+// So many of the mutants of an example's program.
+absl::Status AddPrograms(const ExampleGraph& example, const ScheduleOptions& options, uint64_t seed,
+                         std::vector<Mutant>* mutants) {
+  constexpr size_t kMutantsOfAProgram = 120;
+  ISOMER_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(example.parallel));
+  const auto base = std::make_shared<Runnable>();
+  ISOMER_ASSIGN_OR_RETURN(base->schedule,
+                          LowerGraph(graph, ViewsOf(graph, example.strides), options));
+  AddWorkspaces(&base->schedule);
+  base->memory = PlanMemory(base->schedule);
+  base->program = CompileProgram(base->schedule, base->memory, kMostQueues);
+  ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));
+  CommandChanges changes;
+  for (size_t d = 0; d < base->program.devices.size(); ++d) {
+    for (size_t place = 0; place < base->program.devices[d].size(); ++place) {
+      ChangesOfCommand(*base, d, static_cast<int32_t>(place), &changes);
+    }
+  }
+  ChangesOfMemory(*base, &changes);
+  std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+    return HashBytes(a.first, seed) < HashBytes(b.first, seed);
+  });
+  if (changes.size() > kMutantsOfAProgram) changes.resize(kMutantsOfAProgram);
+  for (auto& [what, change] : changes) {
+    mutants->push_back(
+        {MutantKind::kProgram, example.name, what,
+         [base, change = std::move(change)](Prover*) { return JudgeProgram(*base, change); }});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Mutant>> ProgramMutants(uint64_t seed) {
-  constexpr size_t kMutantsOfAProgram = 120;
   std::vector<Mutant> mutants;
   for (const ExampleGraph& example : ExampleGraphs()) {
-    ISOMER_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(example.parallel));
     ScheduleOptions options;
     options.num_devices = example.num_devices;
     options.loss = "loss";
     options.update = {.optimizer = OptimizerKind::kAdam, .method = UpdateMethod::kSharded};
-    const auto base = std::make_shared<Runnable>();
-    ISOMER_ASSIGN_OR_RETURN(base->schedule,
-                            LowerGraph(graph, ViewsOf(graph, example.strides), options));
-    AddWorkspaces(&base->schedule);
-    base->memory = PlanMemory(base->schedule);
-    base->program = CompileProgram(base->schedule, base->memory, kMostQueues);
-    ISOMER_RETURN_IF_ERROR(CheckSchedule(graph, base->schedule));
-    CommandChanges changes;
-    for (size_t d = 0; d < base->program.devices.size(); ++d) {
-      for (size_t place = 0; place < base->program.devices[d].size(); ++place) {
-        ChangesOfCommand(*base, d, static_cast<int32_t>(place), &changes);
-      }
-    }
-    ChangesOfMemory(*base, &changes);
-    std::sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
-      return HashBytes(a.first, seed) < HashBytes(b.first, seed);
-    });
-    if (changes.size() > kMutantsOfAProgram) changes.resize(kMutantsOfAProgram);
-    for (auto& [what, change] : changes) {
-      mutants.push_back(
-          {MutantKind::kProgram, example.name, what,
-           [base, change = std::move(change)](Prover*) { return JudgeProgram(*base, change); }});
-    }
+    ISOMER_RETURN_IF_ERROR(AddPrograms(example, options, seed, &mutants));
+  }
+  for (const ExampleGraph& example : StateExamples()) {
+    ISOMER_RETURN_IF_ERROR(AddPrograms(example, StateOptions(example), seed, &mutants));
   }
   return mutants;
 }

@@ -118,6 +118,12 @@ class NameRun {
       if (ready.empty()) return absl::FailedPreconditionError("deadlock");
       Run(ready[(state_ = HashMix(state_)) % ready.size()]);
     }
+    // What the next step finds of states.
+    for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
+      const Buffer& buffer = schedule_.buffers[id];
+      if (buffer.role != BufferRole::kInput) continue;
+      Note(buffer.device, kAtTheEnd, MemoryOf(buffer).Read(RangeOf(static_cast<BufferId>(id))));
+    }
     for (size_t d = 0; d < devices_.size(); ++d) {
       for (int32_t t : schedule_.programs[d]) {
         const Task& task = schedule_.tasks[t];
@@ -131,6 +137,8 @@ class NameRun {
   }
 
  private:
+  static constexpr int32_t kAtTheEnd = -1;  // no task
+
   ByteRange RangeOf(BufferId id) const {
     const Buffer& buffer = schedule_.buffers[id];
     return {memory_.offsets[id], memory_.offsets[id] + buffer.bytes(), IsOnHost(schedule_, buffer)};

@@ -14,7 +14,7 @@
 namespace isomer {
 
 // By device and task: of commands, the name of what it reads there; of what the host unloads, the
-// name of what it finds.
+// name of what it finds; of task -1, what inputs are at the end, where the next step finds states.
 using ReadNames = std::map<std::pair<int32_t, int32_t>, uint64_t>;
 
 // In an order drawn from `seed`: any command whose queue and waits allow it, a communication when

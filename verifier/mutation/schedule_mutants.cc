@@ -10,12 +10,14 @@
 #include "pcg/schedule/lowering/example_graphs.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/additions.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/schedule/schedule.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/mutation/mutants.h"
 #include "verifier/mutation/pipeline_example.h"
 #include "verifier/mutation/schedule_run.h"
+#include "verifier/mutation/state_examples.h"
 
 namespace isomer {
 namespace {
@@ -143,7 +145,7 @@ class ScheduleChanges {
     }
     const bool is_call = IsOfKernel(task.kind);
     if (is_call) Keep(where + "of another shard", [t](Schedule* s) { s->tasks[t].shard ^= 1; });
-    if (is_call || IsOfSum(task.kind)) {
+    if (is_call || IsOfSum(task.kind) || IsCarry(schedule_, task)) {
       Keep(where + (task.is_view ? "as no view" : "as a view"),
            [t](Schedule* s) { s->tasks[t].is_view ^= true; });
     }
@@ -332,6 +334,19 @@ absl::Status AddPipelines(uint64_t seed, std::vector<Mutant>* mutants) {
   return absl::OkStatus();
 }
 
+// Inference, whose states are carried from one step to the next.
+absl::Status AddStates(uint64_t seed, std::vector<Mutant>* mutants) {
+  for (const ExampleGraph& example : StateExamples()) {
+    const auto base = std::make_shared<Base>();
+    ISOMER_ASSIGN_OR_RETURN(base->mapped.graph, ParseGraph(example.parallel));
+    base->mapped.views = ViewsOf(base->mapped.graph, example.strides);
+    ISOMER_ASSIGN_OR_RETURN(
+        base->schedule, LowerGraph(base->mapped.graph, base->mapped.views, StateOptions(example)));
+    ISOMER_RETURN_IF_ERROR(AddMutants(example.name, base, seed, mutants));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
@@ -396,6 +411,7 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
     ISOMER_RETURN_IF_ERROR(AddMutants(lowered.name, base, seed, &mutants));
   }
   ISOMER_RETURN_IF_ERROR(AddPipelines(seed, &mutants));
+  ISOMER_RETURN_IF_ERROR(AddStates(seed, &mutants));
   return mutants;
 }
 

@@ -9,6 +9,8 @@
 #include "pcg/evaluation/number.h"
 #include "pcg/ir/box.h"
 #include "pcg/schedule/memory/additions.h"
+#include "pcg/schedule/memory/carries.h"
+#include "pcg/schedule/memory/views.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
@@ -43,7 +45,8 @@ class Run {
         schedule_(schedule),
         seed_(seed),
         values_(schedule.buffers.size()),
-        sums_(SumsInPlace(schedule)) {}
+        sums_(SumsInPlace(schedule)),
+        holders_(HoldersOf(schedule)) {}
 
   absl::StatusOr<std::map<BufferId, std::vector<PrimeField>>> All() {
     std::vector<size_t> at(schedule_.programs.size(), 0);
@@ -67,6 +70,12 @@ class Run {
     }
     for (size_t d = 0; d < at.size(); ++d) {
       if (head(d) >= 0) return absl::FailedPreconditionError(absl::StrCat("deadlock at ", head(d)));
+    }
+    // What the next step finds.
+    for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
+      if (schedule_.buffers[id].role != BufferRole::kInput) continue;
+      ISOMER_ASSIGN_OR_RETURN(const FieldArray value, Read(static_cast<BufferId>(id)));
+      results_[static_cast<BufferId>(id)] = value.data;
     }
     return std::move(results_);
   }
@@ -329,8 +338,40 @@ class Run {
     return absl::OkStatus();
   }
 
+  // What lies in the place of an input, the next value of a state, is written over it: the value
+  // as it was is gone, and who reads it at that time must be able to write over it.
+  absl::Status WriteOverInputs(const Task& task) {
+    if (task.is_view || IsCarry(schedule_, task)) return absl::OkStatus();
+    for (BufferId id : task.writes) {
+      if (id == kNoBuffer || holders_[id] == id ||
+          schedule_.buffers[holders_[id]].role != BufferRole::kInput) {
+        continue;
+      }
+      const int in_place =
+          task.kind == TaskKind::kCompute ? OperandInPlace(graph_.node(task.node).op) : -1;
+      for (size_t o = 0; o < task.reads.size(); ++o) {
+        if (task.reads[o] != kNoBuffer && holders_[task.reads[o]] == holders_[id] &&
+            static_cast<int>(o) != in_place) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("buffer ", task.reads[o], " is written over while it is read"));
+        }
+      }
+      for (size_t other = 0; other < values_.size(); ++other) {
+        if (holders_[other] == holders_[id] && static_cast<BufferId>(other) != id) {
+          values_[other].reset();
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Execute(const Task& task) {
     ISOMER_RETURN_IF_ERROR(ExpectOneLayout(task));
+    ISOMER_RETURN_IF_ERROR(Perform(task));
+    return WriteOverInputs(task);
+  }
+
+  absl::Status Perform(const Task& task) {
     switch (task.kind) {
       case TaskKind::kLoad:
       case TaskKind::kFeed:
@@ -379,7 +420,7 @@ class Run {
   const Schedule& schedule_;
   const uint64_t seed_;
   std::vector<std::optional<FieldArray>> values_;
-  const std::vector<BufferId> sums_;
+  const std::vector<BufferId> sums_, holders_;
   std::map<BufferId, std::vector<PrimeField>> results_;
 };
 

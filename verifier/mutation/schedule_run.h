@@ -15,9 +15,10 @@
 namespace isomer {
 
 // The contents of every buffer that is unloaded (outputs, updated parameters, gradients), at the
-// time it is, from parameters and inputs drawn from `seed`. Each device runs its program in order,
-// a communication when all of its group have come to it.
-// Errors: a deadlock, a buffer that is read before it is written or does not hold what is read.
+// time it is, and of inputs at the end, where states are what they are next, from parameters and
+// inputs drawn from `seed`. Each device runs its program in order, a communication when all of its
+// group have come to it. Errors: a deadlock, a buffer that is read before it is written or does not
+// hold what is read.
 absl::StatusOr<std::map<BufferId, std::vector<PrimeField>>> RunSchedule(const Graph& graph,
                                                                         const Schedule& schedule,
                                                                         uint64_t seed);

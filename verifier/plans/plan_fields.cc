@@ -86,6 +86,9 @@ absl::Status CheckPlanFields(const Plan& plan) {
   if (!std::isfinite(plan.predicted_step_us) || plan.predicted_step_us < 0) {
     return No(absl::StrCat("predicted_step_us: ", plan.predicted_step_us));
   }
+  if (!std::isfinite(plan.peak_flops) || plan.peak_flops < 0) {
+    return No(absl::StrCat("peak_flops: ", plan.peak_flops));
+  }
   if (plan.predicted_peak_bytes < 0) {
     return No(absl::StrCat("predicted_peak_bytes: ", plan.predicted_peak_bytes));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -66,6 +67,11 @@ TEST(OptimizeRequest, GradientsMayLoseByPermissionAlone) {
   EXPECT_EQ(ErrorOf(request),
             "--gradient_precision=float16: of --precision=float32 there are float32, bfloat16 and "
             "auto");
+  // By the name that was given, of which bfloat16 is what is not in 8 bits.
+  request.precision = "fp8";
+  EXPECT_EQ(ErrorOf(request),
+            "--gradient_precision=float16: of --precision=fp8 there are float32, bfloat16 and "
+            "auto");
   request.precision = "float16";
   EXPECT_EQ(OptionsOf(request)->update.gradient_sums, DataType::kFloat16);
   request.gradient_precision = "bfloat16";
@@ -115,6 +121,20 @@ TEST(OptimizeRequest, ProductsInFp8KeepTheFirstAndTheLastWeightsOrThoseThatAreNa
   };
   EXPECT_THAT(refused({"d"}), HasSubstr("no product is with a weight 'd'"));
   EXPECT_THAT(refused({"ends", "b"}), HasSubstr("keeps all 3 weights"));
+  EXPECT_EQ(refused({"none", "ends"}), "--fp8_keep: none does not go with others");
+  EXPECT_EQ(refused({"b", "none"}), "--fp8_keep: none does not go with others");
+  EXPECT_EQ(refused({}), "--fp8_keep: names of weights, ends or none are expected");
+}
+
+TEST(OptimizeRequest, WhatTrainsWeightsIsForTraining) {
+  for (const char* option : {"optimizer", "update", "bucket_bytes", "clip_norm", "average",
+                             "loss_alone", "gradient_precision"}) {
+    OptimizeRequest request;
+    request.given = {option};
+    EXPECT_TRUE(OptionsOf(request).ok()) << option;
+    request.mode = "inference";
+    EXPECT_EQ(ErrorOf(request), absl::StrCat("--", option, " is for --mode=training"));
+  }
 }
 
 TEST(OptimizeRequest, OptionsOfFp8AreForFp8) {
