@@ -145,6 +145,7 @@ class GridMapper {
     if (!IsAttention(call.space.op.kind())) return 0;
     const int heads = call.declaration().LeadOfOutputDim(0, 1);
     if (heads < 0 || call.space.expansions.SplitOf(heads) == nullptr) return 0;
+    if (heads == sequence) return 0;  // Of a cache, whose dim 1 is no sequence.
     const int64_t degree = degrees_.tensor * degrees_.context;
     const int64_t part = call.DegreeFor(heads, degree), rest = degree / part;
     return part > degrees_.tensor && call.DegreeFor(sequence, rest) == rest ? part : 0;

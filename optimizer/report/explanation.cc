@@ -294,7 +294,7 @@ Json ExplanationJson(const Explanation& explanation, const Machine& machine, dou
     device["device"] = d;
     device["compute_us"] = explanation.device_compute_us[d];
     device["communication_us"] = explanation.device_communication_us[d];
-    device["idle_us"] = step_us - explanation.device_compute_us[d];
+    device["idle_us"] = std::max(0.0, step_us - explanation.device_compute_us[d]);  // rounding
     json["devices"].Append(std::move(device));
   }
   json["links"] = Json::EmptyArray();

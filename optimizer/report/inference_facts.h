@@ -21,8 +21,9 @@ struct InferenceFacts {
   double tokens_per_s = 0;   // of all devices
   int64_t state_bytes = 0;   // of the device that has most
   int64_t weight_bytes = 0;  // likewise
-  // Of the time in which the devices with states or weights could read these once, over the step:
-  // what decoding one token cannot be faster than.
+  // Of the time in which the devices with states or weights could read once what a step needs of
+  // them, over the step: what decoding one token cannot be faster than. Of tables it needs the rows
+  // that it looks up.
   double memory_share = 0;
 };
 // Nothing: the plan is of no decoder. `lowered`: as it is simulated.

@@ -72,6 +72,16 @@ TEST(ShardingChoice, TypesAndViewsOfRowsByColumns) {
   EXPECT_EQ(choice->outputs[0].type.ToString(), "f32[8:2,4:2]");
 }
 
+// Its type has the degree of both.
+TEST(ShardingChoice, ADimOfTwoAxes) {
+  const Product p = MakeProduct(4);
+  const absl::StatusOr<ShardingChoice> choice = MakeChoice(p.space, {{0, 2}, {0, 2}});
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->DegreeOf(0), 4);
+  EXPECT_EQ(choice->outputs[0].type.ToString(), "f32[8:4,4]");
+  EXPECT_TRUE(MakeChoice(p.space, {{0, 2}, {kIdleAxis, 2}}).ok());
+}
+
 // Micro-batches of the rows: neighbours on one device, and one buffer of the weight for them.
 TEST(ShardingChoice, MomentsAreTheFastestPartOfTheirDim) {
   const std::vector<TensorType> operands = {SequentialType({8, 16}), SequentialType({16, 4})};
