@@ -453,6 +453,8 @@ CompletionWords Words() {
                        {"plan", plans},
                        {"precision", {"float32", "bfloat16", "float16", "fp8"}},
                        {"fp8_scaling", {"tensor", "row", "block"}},
+                       {"offload", {"none", "auto"}},
+                       {"state_precision", {"float32", "bfloat16"}},
                        {"recompute", {"none", "selective", "full"}},
                        {"search",
                         {"hierarchical", "enumeration", "egraph", "algebra", "sequential", "mcmc",

@@ -226,6 +226,7 @@ class Fetcher {
     const bool evaluates = plan_.mode == "training";
     plan_.mode = "inference";
     plan_.recomputed.clear();
+    plan_.offloaded.clear();
     plan_.update = {};
     plan_.model.loss.clear();
     ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered, LowerPlan(plan_));

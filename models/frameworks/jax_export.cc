@@ -48,6 +48,15 @@ std::vector<std::string> JaxNotes(const Plan& plan, const PlacedProgram& program
                                  PythonType(plan.update.gradient_sums, "")));
   }
   if (plan.mode != "training") return notes;
+  if (!plan.offloaded.empty()) {
+    notes.push_back(absl::StrCat("all activations stay on the devices; the plan has those of ",
+                                 plan.offloaded.size(),
+                                 " calls on the host (jax.checkpoint_policies)"));
+  }
+  if (plan.update.state_precision != DataType::kFloat32) {
+    notes.push_back(absl::StrCat("the optimizer's states are in float32; the plan says ",
+                                 PythonType(plan.update.state_precision, "")));
+  }
   if (plan.update.states_on_host) {
     notes.push_back("the optimizer's states stay on the devices; the plan has them on the host");
   }

@@ -97,6 +97,15 @@ class PytorchWriter {
                                    plan_.recomputed.size(),
                                    " calls again (torch.utils.checkpoint)"));
     }
+    if (!plan_.offloaded.empty()) {
+      notes.push_back(absl::StrCat("all activations stay on the devices; the plan has those of ",
+                                   plan_.offloaded.size(),
+                                   " calls on the host (torch.autograd.graph.save_on_cpu)"));
+    }
+    if (plan_.update.state_precision != DataType::kFloat32) {
+      notes.push_back(absl::StrCat("the optimizer's states are in float32; the plan says ",
+                                   PythonType(plan_.update.state_precision, "")));
+    }
     if (plan_.update.states_on_host) {
       notes.push_back("the optimizer's states stay on the devices; the plan has them on the host");
     }

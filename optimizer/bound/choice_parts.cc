@@ -38,10 +38,10 @@ void AddUpdate(const Placement& weight, const ShardingChoice& choice, int64_t al
   };
   // A weight that some user reads in float32 is stored in it, without a master.
   int64_t bytes =
-      std::min(
-          numbers * each.update,
-          numbers *
-              BytesOfWeight(weight.type.dtype, options.optimizer, options.gradient_sums).update) /
+      std::min(numbers * each.update,
+               numbers * BytesOfWeight(weight.type.dtype, options.optimizer, options.gradient_sums,
+                                       /*averages=*/false, /*clips=*/false, options.state_precision)
+                             .update) /
       3;
   double last_us = 0;
   switch (options.update_method) {

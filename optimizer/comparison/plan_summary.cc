@@ -66,8 +66,11 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const OptimizeResult
       {"norm of all gradients before updates", YesOrNo(update.clips)},
       {"averages of weights beside them", YesOrNo(update.averages)},
       {"states of the optimizer on the host", YesOrNo(update.states_on_host)},
+      {"states of the optimizer in",
+       training ? std::string(PrecisionName(update.state_precision)) : "nothing"},
       {"steps between flushes", absl::StrCat(update.steps_between_flushes)},
       {"operators computed again", absl::StrCat(RecomputedOperators(plan))},
+      {"operators with results on the host", absl::StrCat(OffloadedOperators(plan))},
       {"short branches between exchanges of long ones", YesOrNo(plan.spread_branches)},
   };
 }

@@ -48,6 +48,12 @@ std::vector<Undone> UndoneOf(const Plan& plan) {
             "all results kept")
         .recomputed.clear();
   }
+  if (const int64_t away = OffloadedOperators(plan); away > 0) {
+    without(absl::StrCat("results of ", away,
+                         " operators lie in the host's memory until the backward pass"),
+            "on the device")
+        .offloaded.clear();
+  }
   const UpdateOptions& update = plan.update;
   if (plan.mode == "training") {
     if (UpdatesOtherwise(update)) {

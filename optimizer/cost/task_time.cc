@@ -112,6 +112,15 @@ TaskTime UpdateTime(const CostModel& cost, const Schedule& schedule, const Task&
   return time;
 }
 
+// At the rate of the bus between device and host. Machines that name none are those whose devices
+// are the host's own cores: a copy like others.
+TaskTime HostCopyTime(const CostModel& cost, const Task& task) {
+  const double rate = cost.machine().kind(task.devices[0]).host_bytes_per_us;
+  if (rate == 0) return cost.ElementwiseTime(TaskKind::kLocal, 2 * task.bytes, task.devices[0]);
+  return {cost.machine().launch_us() + static_cast<double>(task.bytes) / rate,
+          TimeOrigin::kRoofline};
+}
+
 TaskTime CommunicationTime(const CostModel& cost, const Schedule& schedule, const Task& task) {
   const absl::Span<const int32_t> devices = schedule.GroupOf(task);
   if (const auto us = cost.MeasuredUs(task.kind, task.bytes, devices)) {
@@ -164,6 +173,9 @@ TaskTime TimeOfTask(const CostModel& cost, const Graph& graph, const Schedule& s
       return cost.ElementwiseTime(task.kind, task.bytes, task.devices[0]);
     case TaskKind::kConvert:  // A copy, but for its types.
       return cost.ElementwiseTime(TaskKind::kLocal, task.bytes, task.devices[0]);
+    case TaskKind::kOffload:
+    case TaskKind::kFetch:
+      return HostCopyTime(cost, task);
     case TaskKind::kUpdate:
       return UpdateTime(cost, schedule, task);
     case TaskKind::kAllReduce:

@@ -43,7 +43,8 @@ Collective CollectiveOf(UpdateMethodTraits::Sum sum) {
 
 WeightBytes BytesOfWeight(const CostOptions& options, DataType dtype) {
   return BytesOfWeight(ComputedIn(options.precision, dtype), options.optimizer,
-                       options.gradient_sums, options.averages, options.clips);
+                       options.gradient_sums, options.averages, options.clips,
+                       options.state_precision);
 }
 
 Operator AsComputed(const Operator& op, const ComputeGraph::ComputeNode& node,

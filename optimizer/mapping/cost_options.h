@@ -29,6 +29,7 @@ struct CostOptions {
   // How weight replicas are synchronised.
   UpdateMethod update_method = UpdateMethod::kAllReduce;
   DataType gradient_sums = DataType::kFloat32;
+  DataType state_precision = DataType::kFloat32;
   // UpdateOptions::clips and averages.
   bool clips = false, averages = false;
   // In buckets, so that an update has no kernel launch of its own (UpdateOptions::bucket_bytes).

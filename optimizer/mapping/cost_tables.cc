@@ -109,7 +109,7 @@ CostTables::~CostTables() = default;
 void CostTables::set_options(const CostOptions& options) {
   const auto costs = [](const CostOptions& o) {
     return std::tuple(o.training, o.precision, o.fp8_scaling, o.optimizer, o.update_method,
-                      o.gradient_sums, o.clips, o.averages, o.updates_together);
+                      o.gradient_sums, o.state_precision, o.clips, o.averages, o.updates_together);
   };
   if (costs(options) != costs(options_)) caches_->choice_costs.clear();
   if (options.training != options_.training || options.precision != options_.precision) {

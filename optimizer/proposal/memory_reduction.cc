@@ -222,7 +222,8 @@ class MemoryReduction {
       return kind.host_bytes_per_us > 0;
     });
     const WeightBytes each = BytesOfWeight(fastest.precision, fastest.update.optimizer,
-                                           fastest.update.gradient_sums, fastest.update.averages);
+                                           fastest.update.gradient_sums, fastest.update.averages,
+                                           fastest.update.clips, fastest.update.state_precision);
     if (!options_.training || !has_way || each.trained == 0) {
       return absl::OkStatus();
     }

@@ -29,6 +29,8 @@ struct OptimizeOptions {
   UpdateOptions update = {};                // of weights, in training
   // Take another method of updating weights where it is faster, or where alone the plan fits.
   bool choose_update_method = false;
+  // Activations may lie in the host's memory until the backward pass (offload_choice.h).
+  bool may_offload = false;
   // Sum gradients of weights over devices in low precision (LowGradientSums) where that is faster:
   // it rounds them.
   bool choose_gradient_sums = false;

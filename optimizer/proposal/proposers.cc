@@ -10,6 +10,7 @@
 #include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/joint_search.h"
 #include "optimizer/proposal/memory_reduction.h"
+#include "optimizer/proposal/offload_choice.h"
 #include "optimizer/proposal/one_piece.h"
 #include "optimizer/proposal/parts.h"
 #include "optimizer/proposal/search_context.h"
@@ -46,6 +47,7 @@ constexpr const Proposer* kProposers[] = {
     &kUpdates,
     &kMemory,
     &kLeastRecomputation,
+    &kOffload,
     &kPartSearches,
 };
 

@@ -24,6 +24,7 @@ CostOptions CostOptionsOf(const OptimizeOptions& options) {
   cost.num_devices = options.devices;
   cost.fp8_scaling = options.fp8.scaling;
   cost.gradient_sums = options.update.gradient_sums;
+  cost.state_precision = options.update.state_precision;
   cost.clips = options.update.clips;
   cost.averages = options.update.averages;
   cost.updates_together = options.update.bucket_bytes > 0;

@@ -17,6 +17,9 @@ double DurationUs(const Simulation& simulation, int32_t task) {
   return MicrosecondsOf(simulation.tasks.duration(task));
 }
 
+// What computation may hide: communications, and copies to the host and from it.
+bool RunsBeside(TaskKind kind) { return IsCommunication(kind) || IsHostCopy(kind); }
+
 class Explainer {
  public:
   Explainer(const CostModel& cost, const Graph& graph, const Schedule& schedule,
@@ -61,7 +64,7 @@ class Explainer {
  private:
   void CountTask(int32_t t) {
     const Task& task = schedule_.tasks[t];
-    const bool communicates = IsCommunication(task.kind);
+    const bool communicates = RunsBeside(task.kind);
     const double times = simulation_.Times(task.moment);
     NodeShare& share = explanation_.nodes[task.node.value];
     for (int32_t device : task.devices) {
@@ -92,8 +95,7 @@ class Explainer {
       for (int32_t device : task.devices) {
         const auto busy = devices.find(device);
         if (busy == devices.end()) continue;
-        (IsCommunication(task.kind) ? busy->second.communicates : busy->second.computes)
-            .push_back(t);
+        (RunsBeside(task.kind) ? busy->second.communicates : busy->second.computes).push_back(t);
       }
     }
     StepShares& shares = explanation_.shares;
@@ -167,7 +169,7 @@ class Explainer {
   void CountCritical(const CriticalTask& critical) {
     const Task& task = schedule_.tasks[critical.task];
     const double us = MicrosecondsOf(critical.time);
-    const bool communicates = IsCommunication(task.kind);
+    const bool communicates = RunsBeside(task.kind);
     (communicates ? explanation_.communication_us : explanation_.compute_us) += us;
     if (critical.wait.queue >= 0) explanation_.queued_us += us;
     groups_[{communicates, GroupOf(task)}] += us;
@@ -269,7 +271,7 @@ std::string TaskLabel(const Graph& graph, const Task& task) {
   std::string name =
       node.name.empty() ? absl::StrCat("%", task.node.value) : std::string(node.name);
   if (task.moment != kNoMoment) absl::StrAppend(&name, ", micro-batch ", task.moment);
-  const bool gradients = task.phase == Phase::kBackward;
+  const bool gradients = task.phase == Phase::kBackward && !IsHostCopy(task.kind);
   switch (task.kind) {
     case TaskKind::kCompute:
       return absl::StrCat(node.op.name(), " ", name);

@@ -46,9 +46,17 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules) {
   return sorted;
 }
 
-int64_t RecomputedOperators(const Plan& plan) {
-  return std::count_if(plan.recomputed.begin(), plan.recomputed.end(),
-                       [&](NodeId id) { return !IsParallel(plan.graph.node(id).op.kind()); });
+namespace {
+
+int64_t CallsAmong(const std::vector<NodeId>& nodes, const Graph& graph) {
+  return std::count_if(nodes.begin(), nodes.end(),
+                       [&](NodeId id) { return !IsParallel(graph.node(id).op.kind()); });
 }
+
+}  // namespace
+
+int64_t RecomputedOperators(const Plan& plan) { return CallsAmong(plan.recomputed, plan.graph); }
+
+int64_t OffloadedOperators(const Plan& plan) { return CallsAmong(plan.offloaded, plan.graph); }
 
 }  // namespace isomer

@@ -23,6 +23,8 @@ std::vector<RuleUse> RulesUsed(const Plan& plan, const RuleSet& rules);
 
 // Compute operators among those recomputed for the backward pass.
 int64_t RecomputedOperators(const Plan& plan);
+// And those whose results lie in the host's memory until then.
+int64_t OffloadedOperators(const Plan& plan);
 
 }  // namespace isomer
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -21,6 +22,7 @@
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/precision.h"
 #include "pcg/schedule/lowering/lower.h"
+#include "pcg/schedule/memory/memory.h"
 #include "pcg/support/bytes_text.h"
 #include "pcg/support/status_macros.h"
 
@@ -184,6 +186,9 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
     absl::StrAppend(&text, "; gradients are summed over devices in ",
                     PrecisionName(update.gradient_sums));
   }
+  if (update.state_precision != DataType::kFloat32) {
+    absl::StrAppend(&text, "; its states are in ", PrecisionName(update.state_precision));
+  }
   if (update.clips) absl::StrAppend(&text, "; the norm of all gradients is found before");
   if (update.averages) absl::StrAppend(&text, "; averages of weights are kept beside them");
   if (update.states_on_host)
@@ -282,6 +287,12 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
   absl::StrAppend(&text, "\n", MemoryText(result.simulation.memory, lowered));
   if (const int64_t again = RecomputedOperators(plan); again > 0) {
     absl::StrAppend(&text, "  for the backward pass ", again, " operators are computed again\n");
+  }
+  if (const int64_t away = OffloadedOperators(plan); away > 0) {
+    const MemoryPlan memory = PlanMemory(lowered.schedule);
+    absl::StrAppend(&text, "  until the backward pass results of ", away,
+                    " operators lie in the host's memory: ",
+                    BytesText(*absl::c_max_element(memory.host_bytes)), " of a device\n");
   }
   absl::StrAppend(&text, "\n", RulesText(plan, rules, verbose));
   absl::StrAppendFormat(&text, "\nPredicted (%s)\n  %-22s %10s a step  %10s per device of %s\n",

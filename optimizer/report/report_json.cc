@@ -140,7 +140,9 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   if (result.other_gradient_sums.has_value()) {
     json["with_other_gradient_precision"] = PredictionJson(*result.other_gradient_sums);
   }
+  json["state_precision"] = std::string(PrecisionName(plan.update.state_precision));
   json["recomputed_operators"] = RecomputedOperators(plan);
+  json["offloaded_operators"] = OffloadedOperators(plan);
   json["times_from"] = OriginsJson(result.simulation, cost);
   json["baselines"] = Json::EmptyObject();
   for (const auto& [name, p] : result.baselines) {

@@ -18,6 +18,7 @@ enum class TaskClass {
 inline constexpr int kNumTaskClasses = 7;
 
 inline TaskClass ClassOf(const Task& task) {
+  if (IsHostCopy(task.kind)) return TaskClass::kDataExchange;
   if (IsCommunication(task.kind)) {
     return task.phase == Phase::kBackward || task.phase == Phase::kUpdate
                ? TaskClass::kGradientExchange

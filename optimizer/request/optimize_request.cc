@@ -87,6 +87,25 @@ absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOption
                    " there are float32, ", PrecisionName(low), " and auto"));
 }
 
+// --state_precision and --offload.
+absl::Status SetMemory(const OptimizeRequest& request, OptimizeOptions* options) {
+  ISOMER_ASSIGN_OR_RETURN(options->update.state_precision, ParsePrecision(request.state_precision));
+  if (const absl::Status states = CheckGoTogether(options->update); !states.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--state_precision=", request.state_precision, ": ", states.message()));
+  }
+  if (request.offload != "none" && request.offload != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--offload=", request.offload, ": there are none and auto"));
+  }
+  options->may_offload = request.offload == "auto";
+  if (options->may_offload && request.steps_between_flushes > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--offload=auto does not go with --steps_between_flushes=", request.steps_between_flushes));
+  }
+  return absl::OkStatus();
+}
+
 // --pipeline: "4", or "4x2" with chunks.
 absl::Status ParseStages(const std::string& text, GridRequest* grid) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
@@ -246,10 +265,12 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   }
   ISOMER_ASSIGN_OR_RETURN(options.update.optimizer, ParseOptimizer(request.optimizer));
   if (!options.training) {
-    ISOMER_RETURN_IF_ERROR(RefuseOptions(
-        request, {"optimizer", "update", "bucket_bytes", "clip_norm", "average", "loss_alone"},
-        "is for --mode=training"));
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request,
+                                         {"optimizer", "update", "bucket_bytes", "clip_norm",
+                                          "average", "loss_alone", "state_precision", "offload"},
+                                         "is for --mode=training"));
   }
+  ISOMER_RETURN_IF_ERROR(SetMemory(request, &options));
   options.update.clips = request.clip_norm;
   options.update.averages = request.average;
   options.choose_update_method = request.update == "auto";

@@ -48,6 +48,9 @@
   X(std::string, gradient_precision, "float32",                                                    \
     "in what gradients of weights are summed over devices: float32; bfloat16, or what "            \
     "--precision says, half the bytes and a rounding of each share; or auto, the faster one")      \
+  X(std::string, state_precision, "float32",                                                       \
+    "in what the optimizer's states are kept: float32; or bfloat16, half the bytes, to which "     \
+    "updates round them")                                                                          \
   X(std::string, optimizer, "sgd",                                                                 \
     "of weights, in training: sgd, momentum, adam, lion, adagrad, lamb or muon")                   \
   X(bool, clip_norm, false,                                                                        \
@@ -102,6 +105,10 @@
     "of --plan=grid, what the backward pass computes again: none, selective (scores "              \
     "of unfused attention, what was gathered, activation functions and norms) or full "            \
     "(all but the borders of segments)")                                                           \
+  X(std::string, offload, "none",                                                                  \
+    "activations that lie in the host's memory until the backward pass: none; or auto, where "     \
+    "that takes less time than to compute them again, or nothing else fits (machines that say "    \
+    "host_gb_per_s)")                                                                              \
   X(std::string, compare, "",                                                                      \
     "a file with the configuration that you run, which is a baseline of the search: "              \
     "the command line of Megatron-LM, or the settings of DeepSpeed (JSON) or "                     \

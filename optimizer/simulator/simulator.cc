@@ -29,11 +29,11 @@ bool LeavesNode(const Machine& machine, absl::Span<const int32_t> devices) {
 void AppendQueues(const CostModel& cost, const Schedule& schedule, const Task& task,
                   std::vector<int32_t>* queues) {
   if (IsOfHost(task.kind)) return;
+  int32_t queue = QueueOf(task, NumQueuesOfDevice(cost.machine()));
   if (!IsCommunication(task.kind)) {
-    queues->push_back(ComputeQueue(task.devices[0]));
+    queues->push_back(QueueOfDevice(task.devices[0], queue));
     return;
   }
-  int32_t queue = QueueOf(task, NumQueuesOfDevice(cost.machine()));
   if (queue == kWeightsQueue && !LeavesNode(cost.machine(), schedule.GroupOf(task))) {
     queue = kCommunicationQueue;
   }
@@ -99,7 +99,8 @@ Simulation Simulate(const CostModel& cost, const Graph& graph, const Schedule& s
     }
     queues.clear();
     for (int32_t device : task.devices) {
-      (IsCommunication(task.kind) ? communication_us : compute_us)[device] += time.us;
+      const bool beside = IsCommunication(task.kind) || IsHostCopy(task.kind);
+      (beside ? communication_us : compute_us)[device] += time.us;
     }
     const bool runs = waits.empty() || !task.is_view;
     if (runs) AppendQueues(cost, schedule, task, &queues);

@@ -18,8 +18,8 @@ ShardBytes BytesOfShard(const UpdateOptions& update, const std::string& weight, 
   const auto named = update.methods.find(weight);
   const UpdateMethod method = named == update.methods.end() ? update.method : named->second;
   const UpdateMethodTraits& traits = TraitsOf(method);
-  const WeightBytes each =
-      BytesOfWeight(stored, update.optimizer, update.gradient_sums, update.averages, update.clips);
+  const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.gradient_sums,
+                                         update.averages, update.clips, update.state_precision);
   const auto on_device = [&](int64_t bytes_each, bool splits) {
     return numbers * bytes_each / (splits ? copies : 1);
   };

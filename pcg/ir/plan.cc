@@ -346,6 +346,9 @@ void ToProto(const UpdateOptions& update, proto::UpdateProto* message) {
   if (update.gradient_sums != defaults.gradient_sums) {
     message->set_gradient_sums(std::string(PrecisionName(update.gradient_sums)));
   }
+  if (update.state_precision != defaults.state_precision) {
+    message->set_state_precision(std::string(PrecisionName(update.state_precision)));
+  }
   if (update.clips) message->set_clips(true);
   if (update.averages) message->set_averages(true);
   if (update.steps_between_flushes != 1) {
@@ -375,6 +378,9 @@ absl::StatusOr<UpdateOptions> FromProto(const proto::UpdateProto& message) {
   update.states_on_host = message.states_on_host();
   if (!message.gradient_sums().empty()) {
     ISOMER_ASSIGN_OR_RETURN(update.gradient_sums, ParsePrecision(message.gradient_sums()));
+  }
+  if (!message.state_precision().empty()) {
+    ISOMER_ASSIGN_OR_RETURN(update.state_precision, ParsePrecision(message.state_precision()));
   }
   update.clips = message.clips();
   update.averages = message.averages();
@@ -442,6 +448,7 @@ void ToProto(const Plan& plan, proto::PlanProto* message) {
     }
   }
   for (NodeId id : plan.recomputed) message->add_recomputed(id.value);
+  for (NodeId id : plan.offloaded) message->add_offloaded(id.value);
   message->set_spread_branches(plan.spread_branches);
   if (plan.zero_bubble != ZeroBubble()) {
     ToProto(plan.zero_bubble, message->mutable_zero_bubble());
@@ -467,6 +474,26 @@ uint64_t SealOf(const Plan& plan) {
   ToProto(plan, &message);
   return SealOf(&message);
 }
+
+namespace {
+
+// Some nodes of a plan's graph, ascending.
+template <typename Ids>
+absl::StatusOr<std::vector<NodeId>> NodesFromProto(absl::string_view field, const Ids& ids,
+                                                   const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (const int32_t id : ids) {
+    const bool ascending = nodes.empty() || nodes.back().value < id;
+    if (id < 0 || id >= graph.num_nodes() || !ascending) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": node %", id, " is not of the graph, or out of order"));
+    }
+    nodes.push_back({id});
+  }
+  return nodes;
+}
+
+}  // namespace
 
 absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   Plan plan;
@@ -525,14 +552,10 @@ absl::StatusOr<Plan> FromProto(const proto::PlanProto& message) {
   plan.spread_branches = message.spread_branches();
   plan.zero_bubble = FromProto(message.zero_bubble());
   ISOMER_RETURN_IF_ERROR(CheckZeroBubble(plan.zero_bubble, plan.update.steps_between_flushes));
-  for (const int32_t id : message.recomputed()) {
-    const bool ascending = plan.recomputed.empty() || plan.recomputed.back().value < id;
-    if (id < 0 || id >= plan.graph.num_nodes() || !ascending) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("recomputed: node %", id, " is not of the graph, or out of order"));
-    }
-    plan.recomputed.push_back({id});
-  }
+  ISOMER_ASSIGN_OR_RETURN(plan.recomputed,
+                          NodesFromProto("recomputed", message.recomputed(), plan.graph));
+  ISOMER_ASSIGN_OR_RETURN(plan.offloaded,
+                          NodesFromProto("offloaded", message.offloaded(), plan.graph));
   plan.predicted_step_us = message.predicted_step_us();
   plan.predicted_peak_bytes = message.predicted_peak_bytes();
   plan.peak_flops = message.peak_flops();

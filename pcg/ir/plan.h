@@ -79,8 +79,8 @@ struct DerivationStep {
 // A graph and the devices of its nodes.
 struct MappedGraph {
   Graph graph;
-  std::vector<MachineView> views;       // per node
-  std::vector<NodeId> recomputed = {};  // as in Plan
+  std::vector<MachineView> views;                       // per node
+  std::vector<NodeId> recomputed = {}, offloaded = {};  // as in Plan
 };
 
 // The fastest equal way to run a model that the search found, with its derivation. The graph is
@@ -101,6 +101,10 @@ struct Plan {
   // Nodes whose results training does not keep for the backward pass, which computes them again
   // from what is kept (pcg/schedule/lowering/recomputation.h); ascending.
   std::vector<NodeId> recomputed = {};
+  // Nodes whose results are copied to the host's memory after their last use in the forward pass
+  // and back before their first in the backward pass (pcg/schedule/memory/offload.h); ascending.
+  // None is computed again as well.
+  std::vector<NodeId> offloaded = {};
   // Short branches are computed between the exchanges of long ones, rather than as soon as they can
   // be (pcg/schedule/order/execution_order.h).
   bool spread_branches = false;

@@ -55,8 +55,8 @@ MachineView ViewOfOutput(const MachineView& view, const TensorType& first, const
 class PrecisionRewrite {
  public:
   PrecisionRewrite(const Graph& graph, absl::Span<const MachineView> views, absl::string_view loss,
-                   DataType precision, absl::Span<const NodeId> recomputed, bool training,
-                   const Fp8Products& fp8)
+                   DataType precision, absl::Span<const NodeId> recomputed,
+                   absl::Span<const NodeId> offloaded, bool training, const Fp8Products& fp8)
       : graph_(graph),
         views_(views),
         loss_(loss),
@@ -64,7 +64,8 @@ class PrecisionRewrite {
         training_(training),
         fp8_(fp8),
         users_(graph.Users()) {
-    recomputed_.insert(recomputed.begin(), recomputed.end());
+    recomputed_.old.insert(recomputed.begin(), recomputed.end());
+    offloaded_.old.insert(offloaded.begin(), offloaded.end());
     for (int id = 0; id < graph.num_nodes(); ++id) {
       for (TensorRef input : graph.node(NodeId{id}).inputs) ++uses_[input];
     }
@@ -118,9 +119,12 @@ class PrecisionRewrite {
   // host arranges them together.
   std::set<NodeId> used_whole_;
   std::set<std::set<NodeId>> together_;
-  std::set<std::string> states_;     // names
-  std::set<NodeId> recomputed_;      // of the old graph
-  std::set<NodeId> now_recomputed_;  // of the new one
+  std::set<std::string> states_;  // names
+  // Of the old graph, and of the new one.
+  struct Nodes {
+    std::set<NodeId> old, now;
+  };
+  Nodes recomputed_, offloaded_;
   MappedGraph result_;
 };
 
@@ -192,7 +196,9 @@ absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef fr
     const std::string name = result_.graph.node(from.node).name;
     ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
     cast->second = {id, 0};
-    if (now_recomputed_.contains(from.node)) now_recomputed_.insert(id);
+    for (Nodes* nodes : {&recomputed_, &offloaded_}) {
+      if (nodes->now.contains(from.node)) nodes->now.insert(id);
+    }
   }
   return cast->second;
 }
@@ -228,7 +234,9 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   if (low) op = WithFp8(std::move(op), ScalingOfProduct(graph_, id, fp8_));
   ISOMER_ASSIGN_OR_RETURN(const NodeId added,
                           AddNode(std::move(op), std::move(inputs), node.name, views_[id.value]));
-  if (recomputed_.contains(id)) now_recomputed_.insert(added);
+  for (Nodes* nodes : {&recomputed_, &offloaded_}) {
+    if (nodes->old.contains(id)) nodes->now.insert(added);
+  }
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
     Tensor result{.ref = {added, t},
                   .on_host = arranged,
@@ -307,7 +315,8 @@ absl::StatusOr<MappedGraph> PrecisionRewrite::Run(const std::set<NodeId>& low_we
     result_.graph.AddOutput(output.name, tensor);
   }
   ISOMER_RETURN_IF_ERROR(result_.graph.Validate());
-  result_.recomputed.assign(now_recomputed_.begin(), now_recomputed_.end());
+  result_.recomputed.assign(recomputed_.now.begin(), recomputed_.now.end());
+  result_.offloaded.assign(offloaded_.now.begin(), offloaded_.now.end());
   return std::move(result_);
 }
 
@@ -366,24 +375,28 @@ double SmallestPositive(DataType precision) {
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
                                            absl::Span<const NodeId> recomputed, bool training,
-                                           const Fp8Products& fp8) {
+                                           const Fp8Products& fp8,
+                                           absl::Span<const NodeId> offloaded) {
   ISOMER_RETURN_IF_ERROR(CheckFp8Products(fp8, precision));
   if (precision == DataType::kFloat32) {
-    return MappedGraph{graph, {views.begin(), views.end()}, {recomputed.begin(), recomputed.end()}};
+    return MappedGraph{graph,
+                       {views.begin(), views.end()},
+                       {recomputed.begin(), recomputed.end()},
+                       {offloaded.begin(), offloaded.end()}};
   }
   // Where weights are used is known when all else is.
-  PrecisionRewrite first(graph, views, loss, precision, recomputed, training, fp8);
+  PrecisionRewrite first(graph, views, loss, precision, recomputed, offloaded, training, fp8);
   ISOMER_ASSIGN_OR_RETURN(MappedGraph mapped, first.Run({}));
   const std::set<NodeId> low_weights = first.LowWeights();
   if (low_weights.empty()) return mapped;
-  return PrecisionRewrite(graph, views, loss, precision, recomputed, training, fp8)
+  return PrecisionRewrite(graph, views, loss, precision, recomputed, offloaded, training, fp8)
       .Run(low_weights);
 }
 
 absl::StatusOr<MappedGraph> InPrecisionOf(const Plan& plan, const Graph& graph,
                                           absl::Span<const MachineView> views) {
   return ApplyPrecision(graph, views, plan.model.loss, plan.precision, plan.recomputed,
-                        plan.mode == "training", plan.fp8);
+                        plan.mode == "training", plan.fp8, plan.offloaded);
 }
 
 }  // namespace isomer

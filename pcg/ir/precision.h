@@ -58,12 +58,14 @@ double UnitRoundoff(DataType precision);
 double SmallestPositive(DataType precision);
 
 // `graph` with the float32 of its compute nodes in `precision`. `loss` is the name of the output
-// that is trained on, or empty. Casts of what is recomputed are recomputed, too. In inference what
-// the host prepares (CanRunOnHost) is computed as it is, and weights are converted when loaded.
+// that is trained on, or empty. Casts of what is recomputed or offloaded are so, too. In inference
+// what the host prepares (CanRunOnHost) is computed as it is, and weights are converted when
+// loaded.
 absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const MachineView> views,
                                            absl::string_view loss, DataType precision,
                                            absl::Span<const NodeId> recomputed = {},
-                                           bool training = true, const Fp8Products& fp8 = {});
+                                           bool training = true, const Fp8Products& fp8 = {},
+                                           absl::Span<const NodeId> offloaded = {});
 // `graph` in the precision of the plan, which it may be the graph of on fewer devices.
 absl::StatusOr<MappedGraph> InPrecisionOf(const Plan& plan, const Graph& graph,
                                           absl::Span<const MachineView> views);

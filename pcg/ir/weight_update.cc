@@ -233,13 +233,14 @@ bool HasMaster(DataType dtype) {
 }
 
 WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, DataType gradient_sums,
-                          bool averages, bool clips) {
+                          bool averages, bool clips, DataType states) {
   constexpr int64_t kFull = sizeof(float);
   const int64_t element = BytesPerElement(stored);
   const bool has_master = HasMaster(stored);
   WeightBytes bytes{
       .stored = element, .gradient = kFull, .reduced = BytesPerElement(gradient_sums)};
-  bytes.trained = (NumStates(optimizer) + (averages ? 1 : 0) + (has_master ? 1 : 0)) * kFull;
+  bytes.trained = NumStates(optimizer) * BytesPerElement(states) +
+                  ((averages ? 1 : 0) + (has_master ? 1 : 0)) * kFull;
   // The gradient is read, the weight written; what is trained is read and written.
   bytes.update = bytes.reduced + element + 2 * bytes.trained + (has_master ? 0 : element);
   if (clips) bytes.update += bytes.reduced;
@@ -286,6 +287,21 @@ absl::Status CheckStepsBetweenFlushes(int64_t steps) {
 }
 
 absl::Status CheckGoTogether(const UpdateOptions& update) {
+  if (update.state_precision != DataType::kFloat32) {
+    const OptimizerTraits& traits = TraitsOf(update.optimizer);
+    if (update.state_precision != DataType::kBFloat16) {
+      return absl::InvalidArgumentError("states of the optimizer are float32 or bfloat16");
+    }
+    if (traits.kind == OptimizerKind::kAdagrad) {
+      return absl::InvalidArgumentError(
+          "states in bfloat16: adagrad's sums only grow, and would soon lose what is added");
+    }
+    if (traits.num_states == 0 || traits.needs != UpdateNeeds::kElement) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "states in bfloat16: the optimizer ", traits.name,
+          traits.num_states == 0 ? " has none" : " does not update each number by itself"));
+    }
+  }
   if (update.steps_between_flushes == 1) return absl::OkStatus();
   const bool waits = update.all_gradients_first();
   if (!waits && !update.averages) return absl::OkStatus();

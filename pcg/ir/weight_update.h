@@ -106,9 +106,10 @@ struct WeightBytes {
   int64_t trained = 0;   // the master, if there is one, and the optimizer's states
   int64_t update = 0;    // read and written by an update
 };
-// `gradient_sums`: UpdateOptions has it.
+// `gradient_sums`, `states`: UpdateOptions has them.
 WeightBytes BytesOfWeight(DataType stored, OptimizerKind optimizer, DataType gradient_sums,
-                          bool averages = false, bool clips = false);
+                          bool averages = false, bool clips = false,
+                          DataType states = DataType::kFloat32);
 
 // How the copies of a weight on several devices are kept equal. All give the same weights. What is
 // held once, in parts, is as in Rajbhandari et al., "ZeRO" (2020): the optimizer's state (stage 1),
@@ -189,6 +190,9 @@ struct UpdateOptions {
   // In what gradients of weights are sent between devices and come back summed. In bfloat16 or
   // float16 they are half the bytes, and lose by it: each share is rounded, and so is the sum.
   DataType gradient_sums = DataType::kFloat32;
+  // Of the optimizer's own states, which updates compute with in float32 and round to nearest.
+  // In bfloat16 they are half the bytes. Averages and masters stay float32.
+  DataType state_precision = DataType::kFloat32;
   // The optimizer's states and masters lie in the host's memory; updates read and write them there
   // (Ren et al., "ZeRO-Offload", 2021, has them, and the updates, on the host).
   bool states_on_host = false;
@@ -205,6 +209,10 @@ struct UpdateOptions {
 
   // Numbers that are kept for every number of a weight.
   int num_states() const { return NumStates(optimizer) + (averages ? 1 : 0); }
+  // The type of state `i`, from 0; the average is the last.
+  DataType TypeOfState(int i) const {
+    return i < NumStates(optimizer) ? state_precision : DataType::kFloat32;
+  }
   // What an update does depends on gradients of other devices or weights: none is immediate.
   bool all_gradients_first() const {
     return clips || TraitsOf(optimizer).needs != UpdateNeeds::kElement;
@@ -212,7 +220,8 @@ struct UpdateOptions {
   friend bool operator==(const UpdateOptions&, const UpdateOptions&) = default;
 };
 
-// Weights of two versions are updated before the gradients of the steps in between are known.
+// Weights of two versions are updated before the gradients of the steps in between are known; and
+// states are in bfloat16 only where updates are elementwise.
 absl::Status CheckGoTogether(const UpdateOptions& update);
 
 }  // namespace isomer

@@ -61,6 +61,10 @@ const char* TaskKindName(TaskKind kind) {
       return "update";
     case TaskKind::kUnload:
       return "unload";
+    case TaskKind::kOffload:
+      return "offload";
+    case TaskKind::kFetch:
+      return "fetch";
   }
   return "?";
 }
@@ -86,6 +90,8 @@ const char* RolePrefix(BufferRole role) {
       return "state ";
     case BufferRole::kMaster:
       return "master ";
+    case BufferRole::kOffloaded:
+      return "offloaded ";
     default:
       return "";
   }

@@ -10,7 +10,10 @@
 //   load      load (parameter shards and masters, from the host), fill (the optimizer's state, with
 //             zeros)
 //   forward   feed (input shards, from the host), compute, moves of data
-//   backward  fill (the loss's gradient), compute_gradient, accumulate, convert, moves of gradients
+//             offload (to the host's memory, what the backward pass fetches from there)
+//   backward  fill (the loss's gradient), compute_gradient, accumulate, convert, moves of
+//   gradients,
+//             fetch
 //   update    update (by the optimizer, in place), moves of parameters
 //   unload    unload (outputs, parameters, and gradients if asked for, to the host)
 //
@@ -121,6 +124,7 @@ enum class BufferRole {
   kParameterShard,  // that part of the parameter, updated, until it is gathered
   kState,           // of the optimizer, for a parameter or a part; lives from load to unload
   kMaster,          // float32, of a parameter in low precision, or a part; likewise
+  kOffloaded,       // a value of the forward pass, in the host's memory (memory/offload.h)
 };
 
 struct Buffer {
@@ -137,6 +141,7 @@ struct Buffer {
   int64_t bytes() const { return box.Volume() * BytesPerElement(dtype); }
   // The box, its dims as they lie, the outermost first.
   Box in_memory() const { return InMemory(box, layout); }
+  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 // It lives from load to unload.
@@ -167,12 +172,18 @@ enum class TaskKind {
   kUpdate,       // reads: parameter or master, gradient, states; writes: parameter or a part of it,
                  // states, master
   kUnload,
+  kOffload,  // writes[0], in the host's memory, = reads[0], in the device's
+  kFetch,    // the reverse
 };
 
 const char* PhaseName(Phase phase);
 const char* TaskKindName(TaskKind kind);
 // all_reduce .. send_receive: tasks of several devices.
 bool IsCommunication(TaskKind kind);
+// Between the memories of a device and of its host.
+inline bool IsHostCopy(TaskKind kind) {
+  return kind == TaskKind::kOffload || kind == TaskKind::kFetch;
+}
 // What a kernel does: compute, compute_gradient.
 inline bool IsOfKernel(TaskKind kind) {
   return kind == TaskKind::kCompute || kind == TaskKind::kComputeGradient;
@@ -254,6 +265,8 @@ struct ScheduleOptions {
   int32_t moments_of_step = 0;
   // Nodes whose results training does not keep for the backward pass; ascending.
   std::vector<NodeId> recomputed = {};
+  // Nodes whose results lie in the host's memory until the backward pass needs them; ascending.
+  std::vector<NodeId> offloaded = {};
   // Per node, of how many times smaller a shard each of its shards counts when buckets are filled;
   // empty: 1.
   std::vector<int64_t> shrink = {};

@@ -21,6 +21,8 @@ class PartCounter {
         parts_[task.writes[0]] += parts_[task.reads[0]];
         break;
       case TaskKind::kConvert:
+      case TaskKind::kOffload:
+      case TaskKind::kFetch:
         SetAll(task, parts_[task.reads[0]]);
         break;
       case TaskKind::kAllReduce:

@@ -104,7 +104,7 @@ absl::Status CheckpointWriter::FindParts() {
     }
     part_of_[part.buffer] = parts_.size();
     parts_.push_back({part, bytes, *std::move(arrangement), std::move(tensors)});
-    bytes += buffer.bytes();
+    bytes += BytesOfPart(schedule, part);
   }
   ISOMER_RETURN_IF_ERROR(
       CheckFitsHost("the devices of this process, and a copy of what they train for checkpoints,",
@@ -145,7 +145,7 @@ absl::Status CheckpointWriter::TakeCopies() {
   return job_.ReadState([&](const StatePart& part, const void* contents) {
     const Part& copied = parts_[part_of_.at(part.buffer)];
     std::memcpy(memory_->data() + copied.place, contents,
-                static_cast<size_t>(job_.schedule().buffers[part.buffer].bytes()));
+                static_cast<size_t>(BytesOfPart(job_.schedule(), part)));
     return absl::OkStatus();
   });
 }
@@ -157,7 +157,7 @@ absl::Status CheckpointWriter::CopyBesideStep() {
   };
   std::vector<Piece> pieces;
   for (const Part& part : parts_) {
-    const int64_t bytes = job_.schedule().buffers[part.part.buffer].bytes();
+    const int64_t bytes = BytesOfPart(job_.schedule(), part.part);
     for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
       pieces.push_back({&part, begin, std::min(kPieceBytes, bytes - begin)});
     }
@@ -323,7 +323,7 @@ absl::Status CheckpointWriter::Write(const CheckpointManifest& manifest,
 // From weights that are NaN no training goes on: the checkpoint before them is worth more.
 absl::Status CheckpointWriter::CheckIsFinite(const Part& part, int64_t step) const {
   const auto* const elements = reinterpret_cast<const float*>(memory_->data() + part.place);
-  const int64_t bytes = job_.schedule().buffers[part.part.buffer].bytes();
+  const int64_t bytes = BytesOfPart(job_.schedule(), part.part);
   const bool is_finite =
       std::all_of(elements, elements + bytes / static_cast<int64_t>(sizeof(float)),
                   [](float element) { return std::isfinite(element); });

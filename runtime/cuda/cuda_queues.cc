@@ -10,8 +10,11 @@
 namespace isomer {
 namespace {
 
-constexpr size_t kStreams = 2;
-size_t StreamOf(int32_t queue) { return queue == kComputeQueue ? 0 : 1; }
+// Computation, communications, and copies to the host and from it.
+constexpr size_t kStreams = 4;
+size_t StreamOf(int32_t queue) {
+  return queue == kComputeQueue ? 0 : queue == kOffloadQueue ? 2 : queue == kFetchQueue ? 3 : 1;
+}
 
 }  // namespace
 

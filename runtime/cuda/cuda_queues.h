@@ -16,8 +16,8 @@
 namespace isomer {
 
 // A stream for what is computed, and one, more urgent, for all queues of communications: NCCL's
-// communicators may wait for each other for ever where two streams have them at one time. They run
-// beside what a device is given in no queue.
+// communicators may wait for each other for ever where two streams have them at one time. Copies to
+// the host and from it have one each. They run beside what a device is given in no queue.
 class CudaQueues : public DeviceQueues {
  public:
   // REQUIRES: the device outlives them.

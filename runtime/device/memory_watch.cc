@@ -17,9 +17,11 @@ constexpr int kDeadByte = 0xFF;
 }  // namespace
 
 MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
-                         const std::vector<Command>& program, int32_t device, char* arena)
-    : schedule_(schedule), program_(program), arena_(arena) {
+                         const std::vector<Command>& program, int32_t device, char* arena,
+                         char* host_arena)
+    : schedule_(schedule), program_(program), arena_(arena), host_arena_(host_arena) {
   std::memset(arena, kDeadByte, memory.arena_bytes[device]);
+  std::memset(host_arena, kDeadByte, memory.host_bytes[device]);
   const std::vector<BufferId> first = FirstsOfMemory(schedule);
   std::vector<int32_t> group_of(schedule.buffers.size(), -1);
   const auto group = [&](BufferId id) -> int32_t {
@@ -36,6 +38,7 @@ MemoryWatch::MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
     Group& of = groups_[group(static_cast<BufferId>(id))];
     of.begin = std::min(of.begin, memory.offsets[id]);
     of.end = std::max(of.end, memory.offsets[id] + buffer.bytes());
+    of.on_host = IsOnHost(schedule, buffer);
     of.stays |= LivesThroughout(buffer.role);
   }
   for (int32_t t : schedule.programs[device]) {
@@ -93,7 +96,8 @@ void MemoryWatch::After(int32_t place) {
   for (int32_t id : touched_[place]) {
     Group& group = groups_[id];
     if (--group.left > 0 || group.stays) continue;
-    std::memset(arena_ + group.begin, kDeadByte, group.end - group.begin);
+    char* const arena = group.on_host ? host_arena_ : arena_;
+    std::memset(arena + group.begin, kDeadByte, group.end - group.begin);
   }
   for (const ByteRange& range : scratch_[place]) {
     std::memset(arena_ + range.begin, kDeadByte, range.end - range.begin);

@@ -18,7 +18,7 @@ class MemoryWatch {
  public:
   // REQUIRES: all arguments outlive it; `arena` is the device's memory. Fills it with NaN.
   MemoryWatch(const Schedule& schedule, const MemoryPlan& memory,
-              const std::vector<Command>& program, int32_t device, char* arena);
+              const std::vector<Command>& program, int32_t device, char* arena, char* host_arena);
 
   // A run of the commands that are selected begins, or of some of them, with the others to follow.
   void Begin(const std::function<bool(int32_t place)>& selects);
@@ -33,6 +33,7 @@ class MemoryWatch {
   // filled.
   struct Group {
     int64_t begin = 0, end = 0;
+    bool on_host = false;
     bool stays = false;
     int32_t left = 0;  // uses to come in this run
   };
@@ -40,6 +41,7 @@ class MemoryWatch {
   const Schedule& schedule_;
   const std::vector<Command>& program_;
   char* const arena_;
+  char* const host_arena_;
   std::vector<Group> groups_;
   std::vector<std::vector<int32_t>> touched_;    // per command: groups
   std::vector<std::vector<ByteRange>> scratch_;  // per command

@@ -63,10 +63,12 @@ Executor::Executor(const Graph& graph, const Schedule& schedule, int32_t device,
       step_values_on_device_(nullptr, [](char*) {}),
       progress_(nullptr, [](char*) {}),
       rule_(schedule.options.update.optimizer),
+      wide_states_(nullptr, [](char*) {}),
       gradient_sums_(nullptr, [](char*) {}) {
   for (size_t q = 0; q < messages_.size(); ++q) {
-    // Each queue of communications has a channel.
-    const int channel = q == kComputeQueue ? 0 : static_cast<int>(q) - kCommunicationQueue;
+    // Each queue of communications has a channel; the others send nothing.
+    const bool sends = q >= kCommunicationQueue && q <= kBackwardQueue;
+    const int channel = sends ? static_cast<int>(q) - kCommunicationQueue : 0;
     messages_[q].communicator = &communicator->Channel(channel);
   }
 }
@@ -170,6 +172,12 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
   if (!operations_.shares_host_memory()) {
     ISOMER_ASSIGN_OR_RETURN(step_values_on_device_, backend_.Allocate(step_values_bytes()));
   }
+  if (schedule_.options.training &&
+      schedule_.options.update.state_precision != DataType::kFloat32) {
+    ISOMER_ASSIGN_OR_RETURN(wide_states_,
+                            backend_.Allocate(OptimizerTraits::kMostStates * MostWideStates() *
+                                              static_cast<int64_t>(sizeof(float))));
+  }
   ISOMER_ASSIGN_OR_RETURN(device_queues_, backend_.MakeQueues());
   if (device_queues_ != nullptr) {
     if (communicator_.is_asynchronous()) {
@@ -185,7 +193,8 @@ absl::Status Executor::Prepare(const MemoryPlan& memory) {
         CompileProgram(schedule_, memory, execution_.num_queues()),
         [this](int32_t t) -> absl::Span<const int32_t> { return schedule_.tasks[t].devices; },
         execution_.seed, device_);
-    watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get());
+    watch_ = std::make_unique<MemoryWatch>(schedule_, memory, program_, device_, arena_.get(),
+                                           host_arena_.get());
   }
   return RunTasks(Phase::kLoad, Phase::kLoad, 0, Phase::kLoad);  // The optimizer's state is zero.
 }
@@ -480,6 +489,11 @@ absl::Status Executor::RunTask(int32_t t) {
       return operations_.Convert(buffer(task.reads[0]).dtype, data(task.reads[0]),
                                  elements(task.writes[0]), buffer(task.writes[0]).dtype,
                                  data(task.writes[0]));
+    case TaskKind::kOffload:
+    case TaskKind::kFetch:
+      if (evaluates_) return absl::OkStatus();  // There is no backward pass.
+      return operations_.Copy(data(task.reads[0]), buffer(task.reads[0]).bytes(),
+                              data(task.writes[0]));
     case TaskKind::kUpdate:
       return RunUpdate(t);
     case TaskKind::kLocal:
@@ -564,6 +578,37 @@ absl::Status Executor::SwapOrAverage(const Task& task, int64_t count, const floa
   return absl::OkStatus();
 }
 
+// Some numbers at a time: their states are widened, and what becomes of these is rounded to
+// nearest.
+absl::Status Executor::UpdateLowStates(const UpdateRule& rule, const UpdateFactors& factors,
+                                       const Gradient& gradient, int64_t count,
+                                       const float* weights, float* updated,
+                                       absl::Span<float* const> states, const LowWeights& low) {
+  const DataType dtype = schedule_.options.update.state_precision;
+  const int64_t most = MostWideStates();
+  std::vector<float*> wide;
+  for (size_t i = 0; i < states.size(); ++i) {
+    wide.push_back(reinterpret_cast<float*>(wide_states_.get()) + static_cast<int64_t>(i) * most);
+  }
+  for (int64_t place = 0; place < count; place += most) {
+    const int64_t here = std::min(most, count - place);
+    for (size_t i = 0; i < states.size(); ++i) {
+      ISOMER_RETURN_IF_ERROR(operations_.Convert(dtype, FromPlace<void>(states[i], place, dtype),
+                                                 here, DataType::kFloat32, wide[i]));
+    }
+    LowWeights low_here = low;
+    if (low.data != nullptr) low_here.data = FromPlace(low.data, place, low.dtype);
+    ISOMER_RETURN_IF_ERROR(operations_.Update(
+        rule, &factors, {gradient.dtype, FromPlace(gradient.data, place, gradient.dtype)}, here,
+        weights + place, updated + place, wide, low_here));
+    for (size_t i = 0; i < states.size(); ++i) {
+      ISOMER_RETURN_IF_ERROR(operations_.Convert(DataType::kFloat32, wide[i], here, dtype,
+                                                 FromPlace<void>(states[i], place, dtype)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Executor::RunUpdate(int32_t t) {
   const Task& task = schedule_.tasks[t];
   const UpdateFactors& factors = step_values(task.step).update;
@@ -602,6 +647,9 @@ absl::Status Executor::RunUpdate(int32_t t) {
     const auto pieces = pieces_.find({t, static_cast<int32_t>(s)});
     if (averaging_ != Averaging::kFollows) {
       // The weights are what they are.
+    } else if (schedule_.options.update.state_precision != DataType::kFloat32) {
+      ISOMER_RETURN_IF_ERROR(UpdateLowStates(rule, factors, {gradient.dtype, gradients},
+                                             elements(part), weights, updated, states, low));
     } else if (pieces == pieces_.end()) {
       ISOMER_RETURN_IF_ERROR(operations_.Update(rule, &factors, {gradient.dtype, gradients},
                                                 elements(part), weights, updated, states, low));

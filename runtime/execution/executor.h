@@ -194,6 +194,13 @@ class Executor {
   absl::Status RunTransfers(int32_t t, Messages* messages);
   absl::Status RunUpdate(int32_t t);
   absl::Status BeginAverages();
+  // How many numbers of states in low precision are widened at a time: what stays in a core's
+  // cache, or fills a GPU.
+  int64_t MostWideStates() const { return operations_.shares_host_memory() ? 1 << 14 : 1 << 22; }
+  absl::Status UpdateLowStates(const UpdateRule& rule, const UpdateFactors& factors,
+                               const Gradient& gradient, int64_t count, const float* weights,
+                               float* updated, absl::Span<float* const> states,
+                               const LowWeights& low);
   absl::Status SwapOrAverage(const Task& task, int64_t count, const float* weights, float* updated,
                              float* averages, const LowWeights& low);
   // Of the update tasks of this device.
@@ -286,6 +293,7 @@ class Executor {
   // What becomes of averages in updates that run now.
   enum class Averaging { kFollows, kBegins, kSwaps };
   Averaging averaging_ = Averaging::kFollows;
+  Backend::Memory wide_states_;  // of states in low precision, those at hand; null: there are none
   Backend::Memory gradient_sums_;  // null: there are none
   int64_t gradient_sums_bytes_ = 0;
   const std::set<TensorRef>* decaying_ = nullptr;

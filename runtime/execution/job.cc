@@ -13,11 +13,13 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/state_decay.h"
 #include "pcg/ir/states.h"
 #include "pcg/support/chrome_trace.h"
 #include "pcg/support/json.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/communication/thread_communicator.h"
+#include "runtime/device/elements.h"
 #include "runtime/device/moves.h"
 #include "runtime/device/pinning.h"
 #include "runtime/device/us_since.h"
@@ -224,6 +226,9 @@ absl::Status Job::CheckOptions(const DeviceOperations& operations,
     return absl::UnimplementedError(absl::StrCat("--backend=", backend, ": ",
                                                  is_elementwise ? "averages of weights" : optimizer,
                                                  " are for cores; there is no kernel"));
+  }
+  if (options_.optimizer.has_value()) {
+    ISOMER_RETURN_IF_ERROR(CheckStatesDecay(update, *options_.optimizer));
   }
   const bool waits = options_.needs_gradient_norm() || !is_elementwise;
   if (!waits || CanSkipUpdates(schedule_)) return absl::OkStatus();
@@ -508,7 +513,13 @@ absl::StatusOr<Arrangement> Job::ArrangementOf(const Schedule::HostTensor& param
 }
 
 absl::Status Job::ReadPart(const StatePart& part, const Executor::HostReader& read) {
-  return executors_[schedule_.buffers[part.buffer].device]->Get(part.buffer, read);
+  const Buffer& buffer = schedule_.buffers[part.buffer];
+  return executors_[buffer.device]->Get(part.buffer, [&](const void* contents) -> absl::Status {
+    if (buffer.dtype == DataType::kFloat32) return read(contents);
+    std::vector<float> wide(buffer.box.Volume());
+    ConvertElements(buffer.dtype, contents, buffer.box.Volume(), DataType::kFloat32, wide.data());
+    return read(wide.data());
+  });
 }
 
 absl::Status Job::ReadState(
@@ -517,8 +528,8 @@ absl::Status Job::ReadState(
   return OnAllDevices([&](int32_t device) -> absl::Status {
     for (const StatePart& part : parts) {
       if (schedule_.buffers[part.buffer].device != device) continue;
-      ISOMER_RETURN_IF_ERROR(executors_[device]->Get(
-          part.buffer, [&](const void* contents) { return take(part, contents); }));
+      ISOMER_RETURN_IF_ERROR(
+          ReadPart(part, [&](const void* contents) { return take(part, contents); }));
     }
     return absl::OkStatus();
   });

@@ -105,8 +105,8 @@ class Job {
   absl::Status SetParameters(const LeafValues& leaves);
   absl::Status SetParameters(const HostValues& weights);
   // What training makes, where the devices of this process have it, each number once: calls
-  // take(part, what its buffer holds), each device in its thread. What training does not change and
-  // devices have in lower precision than the model is left out.
+  // take(part, what its buffer holds, in float32), each device in its thread. What training does
+  // not change and devices have in lower precision than the model is left out.
   absl::Status ReadState(
       const std::function<absl::Status(const StatePart&, const void* contents)>& take);
   // The same of one part that is on a device of this process.

@@ -12,12 +12,18 @@
 
 namespace isomer {
 
-// A buffer of float32 with a box of a parameter or of one of its states.
+// A buffer with a box of a parameter or of one of its states: of float32, or of what
+// UpdateOptions::TypeOfState says, which is read as float32 all the same.
 struct StatePart {
   int32_t parameter;  // of Schedule::parameters
   int32_t slot;       // 0: the weight, as it is trained; from 1 on: the optimizer's states
   BufferId buffer;
 };
+
+// As it is read.
+inline int64_t BytesOfPart(const Schedule& schedule, const StatePart& part) {
+  return schedule.buffers[part.buffer].box.Volume() * static_cast<int64_t>(sizeof(float));
+}
 
 // `each_once`: of copies the first alone. Else all that there are of the states, and no weights:
 // these are set as all parameters are (Job::SetParameters).

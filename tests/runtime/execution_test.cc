@@ -91,7 +91,7 @@ std::unique_ptr<QueueRunner> Alone(const std::vector<Command>& program, Executio
 absl::Status RunEmpty(const Schedule& schedule, const MemoryPlan& memory,
                       const std::vector<Command>& program, int32_t device, uint64_t seed) {
   std::vector<char> arena(memory.arena_bytes[device]);
-  MemoryWatch watch(schedule, memory, program, device, arena.data());
+  MemoryWatch watch(schedule, memory, program, device, arena.data(), nullptr);
   const QueueWork work = {
       .selects = [](int32_t) { return true; },
       .run = [](int32_t) { return absl::OkStatus(); },
@@ -136,7 +136,7 @@ TEST(MemoryWatch, DeadBytesAreNaN) {
   const MemoryPlan memory = PlanMemory(schedule);
   const std::vector<Command> program = CompileProgramOf(schedule, memory, kMostQueues, 0);
   std::vector<char> arena(memory.arena_bytes[0], 0);
-  MemoryWatch watch(schedule, memory, program, 0, arena.data());
+  MemoryWatch watch(schedule, memory, program, 0, arena.data(), nullptr);
   for (char byte : arena) EXPECT_EQ(byte, '\xFF');
   std::fill(arena.begin(), arena.end(), 0);
   watch.Begin([](int32_t) { return true; });

@@ -66,6 +66,29 @@ std::vector<Forgery> ForgedOptions() {
       {"updates", "where nothing is trained: versions", "inference", Flushes(4), kOfInference},
       {"updates", "where nothing is trained: states", "inference",
        OfUpdate([](Update* u) { u->states_on_host = true; }), kOfInference},
+      {"updates", "where nothing is trained: states in low precision", "inference",
+       [](proto::PlanProto* p) { p->mutable_update()->set_state_precision("bfloat16"); },
+       "the optimizer sgd has none"},
+      {"updates", "states in bfloat16", "data", OfUpdate([](Update* u) {
+         u->optimizer = OptimizerKind::kAdam;
+         u->state_precision = DataType::kBFloat16;
+       }),
+       ""},
+      {"updates", "states in float16", "data", OfUpdate([](Update* u) {
+         u->optimizer = OptimizerKind::kAdam;
+         u->state_precision = DataType::kFloat16;
+       }),
+       "float32 or bfloat16"},
+      {"updates", "sums that only grow in bfloat16", "data", OfUpdate([](Update* u) {
+         u->optimizer = OptimizerKind::kAdagrad;
+         u->state_precision = DataType::kBFloat16;
+       }),
+       "adagrad's sums only grow"},
+      {"updates", "states of whole matrices in bfloat16", "data", OfUpdate([](Update* u) {
+         u->optimizer = OptimizerKind::kMuon;
+         u->state_precision = DataType::kBFloat16;
+       }),
+       "does not update each number by itself"},
       {"updates", "where nothing is trained: averages", "inference",
        OfUpdate([](Update* u) { u->averages = true; }), kOfInference},
       {"updates", "gradients summed in less than float32's range", "data",

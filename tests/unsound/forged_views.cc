@@ -1,4 +1,5 @@
 // Devices and moments that cannot be, and activations that are not there.
+#include <algorithm>
 #include <limits>
 
 #include "tests/unsound/false_plans.h"
@@ -20,6 +21,9 @@ ClaimChange OfViews(std::function<void(MachineView*)> change) {
 }
 ClaimChange Recomputing(std::vector<NodeId> nodes) {
   return [=](PlanClaim* claim) { claim->plan.recomputed = nodes; };
+}
+ClaimChange Offloading(std::vector<NodeId> nodes) {
+  return [=](PlanClaim* claim) { claim->plan.offloaded = nodes; };
 }
 ClaimChange OnDevices(int64_t devices) {
   return [=](PlanClaim* claim) { claim->plan.num_devices = devices; };
@@ -122,6 +126,24 @@ std::vector<Forgery> ForgedViews() {
        }),
        ""},
 
+      {"offloaded", "a node that there is not", "recomputed", Offloading({{99}}),
+       "offloaded: node %99"},
+      {"offloaded", "a node twice", "recomputed", Offloading({{10}, {10}}),
+       "offloaded: node %10 is not of the graph, or out of order"},
+      {"offloaded", "where nothing is differentiated", "inference", Offloading({{10}}),
+       "no backward pass"},
+      {"offloaded", "all that there is, or computed again", "recomputed",
+       [](PlanClaim* c) {
+         for (int id = 0; id < c->plan.graph.num_nodes(); ++id) {
+           const auto& again = c->plan.recomputed;
+           if (std::find(again.begin(), again.end(), NodeId{id}) == again.end()) {
+             c->plan.offloaded.push_back({id});
+           }
+         }
+       },
+       ""},
+      {"offloaded", "what is computed again, too", "recomputed",
+       [](PlanClaim* c) { c->plan.offloaded = c->plan.recomputed; }, "is computed again, too"},
       {"recomputed", "a node that there is not", "recomputed", Recomputing({{99}}),
        "recomputed: node %99"},
       {"recomputed", "a node before the first", "recomputed", Recomputing({{-1}}),

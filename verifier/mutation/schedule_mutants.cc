@@ -347,6 +347,32 @@ absl::Status AddStates(uint64_t seed, std::vector<Mutant>* mutants) {
   return absl::OkStatus();
 }
 
+// Layers that are deep enough for some of their results to lie in the host's memory.
+absl::Status AddOffloading(uint64_t seed, std::vector<Mutant>* mutants) {
+  constexpr int kLayers = 7;
+  std::string text = "%0 = input \"x\" : f32[4,3]\n%1 = input \"t\" : f32[4,3]\n";
+  int id = 2, last = 0;
+  for (int layer = 0; layer < kLayers; ++layer, id += 3) {
+    absl::StrAppend(&text, "%", id, " = weight \"w", layer, "\" : f32[3,3]\n", "%", id + 1,
+                    " = matmul(%", last, ", %", id, ") : f32[4,3]\n", "%", id + 2, " = relu(%",
+                    id + 1, ") : f32[4,3]\n");
+    last = id + 2;
+  }
+  absl::StrAppend(&text, "%", id, " = mse(%", last, ", %1) : f32[]\noutput \"loss\" = %", id, "\n");
+  const auto base = std::make_shared<Base>();
+  ISOMER_ASSIGN_OR_RETURN(base->mapped.graph, ParseGraph(text));
+  base->mapped.views = SequentialViews(base->mapped.graph);
+  ScheduleOptions options;
+  options.loss = "loss";
+  options.keep_gradients = true;
+  for (int node = 0; node < base->mapped.graph.num_nodes(); ++node) {
+    if (!IsLeaf(base->mapped.graph.node({node}).op.kind())) options.offloaded.push_back({node});
+  }
+  ISOMER_ASSIGN_OR_RETURN(base->schedule,
+                          LowerGraph(base->mapped.graph, base->mapped.views, options));
+  return AddMutants("Layers with results on the host", base, seed, mutants);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
@@ -412,6 +438,7 @@ absl::StatusOr<std::vector<Mutant>> ScheduleMutants(uint64_t seed) {
   }
   ISOMER_RETURN_IF_ERROR(AddPipelines(seed, &mutants));
   ISOMER_RETURN_IF_ERROR(AddStates(seed, &mutants));
+  ISOMER_RETURN_IF_ERROR(AddOffloading(seed, &mutants));
   return mutants;
 }
 

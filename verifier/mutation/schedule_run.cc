@@ -399,7 +399,9 @@ class Run {
         values_[task.writes[0]] = std::move(sum);
         return absl::OkStatus();
       }
-      case TaskKind::kConvert: {
+      case TaskKind::kConvert:
+      case TaskKind::kOffload:
+      case TaskKind::kFetch: {
         ISOMER_ASSIGN_OR_RETURN(FieldArray value, Read(task.reads.back()));
         return Write(task.writes[0], std::move(value));
       }

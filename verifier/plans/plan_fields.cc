@@ -54,6 +54,19 @@ absl::Status CheckUpdate(const Plan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOffloaded(const Plan& plan) {
+  if (plan.offloaded.empty()) return absl::OkStatus();
+  if (plan.mode != "training") return No("offloaded: there is no backward pass in inference");
+  if (plan.update.steps_between_flushes > 1) {
+    return No("offloaded: values of several steps between flushes stay on the device");
+  }
+  for (NodeId id : plan.offloaded) {
+    if (!std::binary_search(plan.recomputed.begin(), plan.recomputed.end(), id)) continue;
+    return No(absl::StrCat("offloaded: node %", id.value, " is computed again, too"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFp8(const Plan& plan) {
   if (const absl::Status valid = CheckFp8Products(plan.fp8, plan.precision); !valid.ok()) {
     return No(valid.message());
@@ -78,6 +91,7 @@ absl::Status CheckPlanFields(const Plan& plan) {
   if (plan.mode != "training" && !plan.recomputed.empty()) {
     return No("recomputed: there is no backward pass in inference");
   }
+  if (const absl::Status offloaded = CheckOffloaded(plan); !offloaded.ok()) return offloaded;
   if (plan.mode != "training" && plan.zero_bubble.splits()) {
     return No("zero_bubble: there is no backward pass in inference");
   }

@@ -28,6 +28,8 @@ namespace isomer {
 //     them;
 //   - shards that are one buffer are copies; every device works through micro-batches in pipeline
 //     order (check_micro_batches.h);
+//   - what the host keeps of the forward pass (kOffload) is fetched as what it was, and read in the
+//     backward pass only once it is there;
 //   - tasks compute, move and differentiate what the graph says (check_calls.h);
 //   - what is moved or summed has one layout, and what the host reads or writes is row-major
 //     (CheckLayouts);

@@ -181,6 +181,10 @@ class CallChecker {
       case TaskKind::kUpdate:
       case TaskKind::kUnload:
         return absl::OkStatus();
+      case TaskKind::kOffload:
+        return CheckOffload(task);
+      case TaskKind::kFetch:
+        return CheckFetch(task);
       default:
         if (task.segments != 1) return Error("moves several tensors");
         if (IsCarry(schedule_, task)) return CheckCarry(task);
@@ -264,6 +268,41 @@ class CallChecker {
               meanings_.OfPartial(node.inputs[o], sharding.OperandPartial(call, operand))) {
         return Error(absl::StrCat("operand ", o, " is not what buffer ", id, " holds"));
       }
+    }
+    return absl::OkStatus();
+  }
+
+  // Two buffers of a device that are to hold the same, of the micro-batch that the task is of.
+  absl::Status CheckHostCopy(const Task& task) const {
+    if (task.reads.size() != 1 || task.writes.size() != 1) return Error("copies no one buffer");
+    const Buffer &from = buffer(task.reads[0]), &to = buffer(task.writes[0]);
+    Buffer same = to;
+    same.role = from.role;
+    if (!(from == same)) return Error("copies to a buffer for something else");
+    if (task.moment != from.moment) return Error("is of another micro-batch than what it copies");
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOffload(const Task& task) {
+    ISOMER_RETURN_IF_ERROR(CheckHostCopy(task));
+    const bool is_kept = buffer(task.reads[0]).role == BufferRole::kSaved ||
+                         buffer(task.reads[0]).role == BufferRole::kActivation ||
+                         buffer(task.reads[0]).role == BufferRole::kReceived;
+    if (task.phase != Phase::kForward || !is_kept ||
+        buffer(task.writes[0]).role != BufferRole::kOffloaded) {
+      return Error("offloads what is no value of the forward pass, or not to the host");
+    }
+    offloaded_from_[task.writes[0]] = task.reads[0];
+    return absl::OkStatus();
+  }
+
+  // What is fetched is what it was before it was offloaded.
+  absl::Status CheckFetch(const Task& task) {
+    ISOMER_RETURN_IF_ERROR(CheckHostCopy(task));
+    const auto from = offloaded_from_.find(task.reads[0]);
+    if (task.phase != Phase::kBackward || from == offloaded_from_.end() ||
+        buffer(task.writes[0]).role != buffer(from->second).role) {
+      return Error("fetches what was not offloaded, or as something else");
     }
     return absl::OkStatus();
   }
@@ -475,6 +514,7 @@ class CallChecker {
   std::vector<bool> of_loads_;      // likewise: depends on parameters and constants alone
   std::vector<int> readers_;        // of gradient buffers; all moves of one are one
   absl::flat_hash_set<BufferId> moved_;
+  absl::flat_hash_map<BufferId, BufferId> offloaded_from_;  // by what the host has
   absl::flat_hash_map<std::pair<NodeId, int32_t>, int32_t> computes_;
   absl::flat_hash_map<BufferPair, size_t> to_reverse_;       // forward transfers -> their tasks
   absl::flat_hash_map<int32_t, int32_t> reversed_by_;        // compute tasks -> the first that does

@@ -323,7 +323,8 @@ absl::Status UpdateChecker::CheckUpdate(int32_t t, BufferId updated, BufferId pa
   for (size_t i = 0; i < states; ++i) {
     const BufferId state = writes[1 + i];
     if (reads[2 + i] != state || buffer(state).role != BufferRole::kState ||
-        buffer(state).box != buffer(updated).box || buffer(state).dtype != DataType::kFloat32 ||
+        buffer(state).box != buffer(updated).box ||
+        buffer(state).dtype != schedule_.options.update.TypeOfState(static_cast<int>(i)) ||
         changes_[state].size() != 2 || absl::c_count(writes, state) != 1) {
       return Error(t, absl::StrCat("has no state ", i, " of its own"));
     }

@@ -11,6 +11,7 @@
 #include "pcg/schedule/lowering/update.h"
 #include "pcg/schedule/memory/additions.h"
 #include "pcg/schedule/memory/carries.h"
+#include "pcg/schedule/memory/offload.h"
 #include "pcg/schedule/memory/views.h"
 #include "pcg/schedule/order/pipeline.h"
 #include "pcg/schedule/order/weight_versions.h"
@@ -181,7 +182,8 @@ absl::Status FinishSchedule(const Graph& graph, Schedule* schedule) {
   const bool commutes = schedule->options.zero_bubble.splits();
   if (commutes) LetSumsCommute(schedule);
   ISOMER_RETURN_IF_ERROR(OrderMicroBatches(schedule));
-  if (commutes) {
+  ISOMER_ASSIGN_OR_RETURN(const bool offloads, OffloadValues(schedule));
+  if (commutes || offloads) {
     for (Task& task : schedule->tasks) task.deps.clear();
     AddDependencies(schedule);
   }
@@ -228,6 +230,7 @@ absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients) {
   LoweredPlan lowered;
   ISOMER_ASSIGN_OR_RETURN(lowered.mapped, InPrecisionOf(plan, plan.graph, plan.views));
   options.recomputed = lowered.mapped.recomputed;
+  options.offloaded = lowered.mapped.offloaded;
   ISOMER_ASSIGN_OR_RETURN(lowered.schedule,
                           LowerInOrder(lowered.mapped.graph, lowered.mapped.views, options,
                                        /*interleave=*/true));

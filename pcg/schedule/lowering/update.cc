@@ -396,9 +396,10 @@ std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t mem
   }
   std::vector<BufferId> reads = trained, writes = updated;
   reads.insert(reads.end(), gradients.begin(), gradients.end());
-  for (int i = 0; i < builder_.options().update.num_states(); ++i) {
+  const UpdateOptions& update = builder_.options().update;
+  for (int i = 0; i < update.num_states(); ++i) {
     for (BufferId id : updated) {
-      writes.push_back(AddKept(BufferRole::kState, id));
+      writes.push_back(AddKept(BufferRole::kState, id, update.TypeOfState(i)));
       reads.push_back(writes.back());
     }
   }
@@ -413,10 +414,10 @@ std::vector<BufferId> UpdateLowering::AddUpdate(const Bucket& bucket, size_t mem
   return updated;
 }
 
-BufferId UpdateLowering::AddKept(BufferRole role, BufferId updated) {
+BufferId UpdateLowering::AddKept(BufferRole role, BufferId updated, DataType dtype) {
   Buffer buffer = builder_.buffer(updated);
   buffer.role = role;
-  buffer.dtype = DataType::kFloat32;
+  buffer.dtype = dtype;
   buffer.moment = kNoMoment;
   const BufferId kept = builder_.AddBuffer(std::move(buffer));
   builder_.AddTask(role == BufferRole::kMaster ? TaskKind::kLoad : TaskKind::kFill, Phase::kLoad,

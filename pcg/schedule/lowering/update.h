@@ -75,7 +75,7 @@ class UpdateLowering {
   // buffers for the parts. Returns what is updated.
   std::vector<BufferId> AddUpdate(const Bucket& bucket, size_t member);
   // A float32 buffer for what is kept of what is updated, and the task that sets it at first.
-  BufferId AddKept(BufferRole role, BufferId updated);
+  BufferId AddKept(BufferRole role, BufferId updated, DataType dtype = DataType::kFloat32);
   Task& AddCollective(TaskKind kind, Phase phase, const Bucket& bucket, std::vector<BufferId> reads,
                       std::vector<BufferId> writes);
 

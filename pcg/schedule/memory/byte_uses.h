@@ -10,12 +10,12 @@
 
 namespace isomer {
 
-inline constexpr int32_t kMostQueues = 5;
+inline constexpr int32_t kMostQueues = 7;
 
 // Per queue of a device, the command, by its place in the device's list, up to which all of the
 // queue are over; -1: none is.
 using QueueClock = std::array<int32_t, kMostQueues>;
-inline constexpr QueueClock kNothingOver = {-1, -1, -1, -1, -1};
+inline constexpr QueueClock kNothingOver = {-1, -1, -1, -1, -1, -1, -1};
 
 inline void Advance(QueueClock* clock, const QueueClock& by) {
   for (int32_t q = 0; q < kMostQueues; ++q) (*clock)[q] = std::max((*clock)[q], by[q]);

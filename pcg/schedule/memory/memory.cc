@@ -127,6 +127,7 @@ std::vector<MemoryCategory> CategoriesOf(const Schedule& schedule) {
       case BufferRole::kInput:
       case BufferRole::kActivation:
       case BufferRole::kSaved:
+      case BufferRole::kOffloaded:
         categories.push_back(MemoryCategory::kActivations);
         break;
       case BufferRole::kReceived:

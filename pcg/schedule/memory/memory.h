@@ -78,6 +78,7 @@ int64_t PeakBytes(const Schedule& schedule);
 
 // Whether a buffer lies in the host's memory, and takes none of its device.
 inline bool IsOnHost(const Schedule& schedule, const Buffer& buffer) {
+  if (buffer.role == BufferRole::kOffloaded) return true;
   const bool is_of_optimizer =
       buffer.role == BufferRole::kState || buffer.role == BufferRole::kMaster;
   return is_of_optimizer && schedule.options.update.states_on_host;

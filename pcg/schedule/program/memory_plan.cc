@@ -301,19 +301,40 @@ Lives LivesOf(const std::vector<Item>& items) {
   return lives;
 }
 
+// The optimizer's states live throughout; above them lies what is offloaded.
+void PlanHostMemory(const Schedule& schedule, MemoryPlan* plan) {
+  plan->host_bytes.assign(schedule.programs.size(), 0);
+  std::map<int32_t, std::vector<BufferId>> offloaded;  // by device
+  for (size_t id = 0; id < schedule.buffers.size(); ++id) {
+    const Buffer& buffer = schedule.buffers[id];
+    if (!IsOnHost(schedule, buffer)) continue;
+    if (!LivesThroughout(buffer.role)) {
+      offloaded[buffer.device].push_back(static_cast<BufferId>(id));
+      continue;
+    }
+    plan->offsets[id] = plan->host_bytes[buffer.device];
+    plan->host_bytes[buffer.device] += Aligned(buffer.bytes());
+  }
+  if (offloaded.empty()) return;
+  const std::vector<LiveRange> ranges = LiveRanges(schedule);
+  for (const auto& [device, ids] : offloaded) {
+    std::vector<Item> items;
+    for (BufferId id : ids) {
+      items.push_back({ranges[id], Aligned(schedule.buffers[id].bytes()), {id}});
+    }
+    const Placement placement = BestPlacement(items);
+    int64_t& bytes = plan->host_bytes[device];
+    for (size_t i = 0; i < ids.size(); ++i) plan->offsets[ids[i]] = bytes + placement.offsets[i];
+    bytes += placement.bytes;
+  }
+}
+
 }  // namespace
 
 MemoryPlan PlanMemory(const Schedule& schedule, int32_t num_queues) {
   MemoryPlan plan;
   plan.offsets.assign(schedule.buffers.size(), 0);
-  plan.host_bytes.assign(schedule.programs.size(), 0);
-  // All of it lives throughout.
-  for (size_t id = 0; id < schedule.buffers.size(); ++id) {
-    const Buffer& buffer = schedule.buffers[id];
-    if (!IsOnHost(schedule, buffer)) continue;
-    plan.offsets[id] = plan.host_bytes[buffer.device];
-    plan.host_bytes[buffer.device] += Aligned(buffer.bytes());
-  }
+  PlanHostMemory(schedule, &plan);
   const std::vector<BufferId> holders = HoldersOf(schedule);
   std::vector<std::vector<Item>> all = ItemsOf(schedule, holders);
   if (num_queues > 1) {

@@ -68,13 +68,17 @@ class Compiler {
 }  // namespace
 
 const char* QueueName(int32_t queue) {
-  constexpr const char* kNames[kMostQueues] = {"compute", "communication", "weights", "forward",
-                                               "backward"};
+  constexpr const char* kNames[kMostQueues] = {"compute",  "communication", "weights", "forward",
+                                               "backward", "offload",       "fetch"};
   return kNames[queue];
 }
 
 int32_t QueueOf(const Task& task, int32_t num_queues) {
-  if (num_queues == 1 || !IsCommunication(task.kind)) return kComputeQueue;
+  if (num_queues == 1) return kComputeQueue;
+  if (IsHostCopy(task.kind)) {
+    return task.kind == TaskKind::kOffload ? kOffloadQueue : kFetchQueue;
+  }
+  if (!IsCommunication(task.kind)) return kComputeQueue;
   if (task.of_weights) return kWeightsQueue;
   if (task.kind != TaskKind::kSendReceive || task.moment == kNoMoment) return kCommunicationQueue;
   return task.phase == Phase::kForward ? kForwardQueue : kBackwardQueue;

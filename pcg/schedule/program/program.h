@@ -21,6 +21,8 @@
 //   forward, backward  messages of micro-batches, from stage to stage of a pipeline, there and
 //                  back. A stage is given micro-batches as they come: in one queue with its own
 //                  collectives, all of these would wait for a message that is not sent yet.
+//   offload, fetch  copies to the host's memory and from it, beside each other: the bus between
+//                  device and host has two directions
 //
 // What the host does (load, feed, unload) comes before all commands or after them, and a step
 // begins when the last is over. Calls that are views (views.h) are no commands: who reads what
@@ -90,8 +92,8 @@ struct Command {
 };
 
 inline constexpr int32_t kComputeQueue = 0, kCommunicationQueue = 1, kWeightsQueue = 2,
-                         kForwardQueue = 3, kBackwardQueue = 4;
-// "compute", "communication", "weights", "forward", "backward".
+                         kForwardQueue = 3, kBackwardQueue = 4, kOffloadQueue = 5, kFetchQueue = 6;
+// "compute", "communication", "weights", "forward", "backward", "offload", "fetch".
 const char* QueueName(int32_t queue);
 // Of a task that is not the host's, if devices have so many queues.
 int32_t QueueOf(const Task& task, int32_t num_queues);

@@ -46,7 +46,8 @@ std::vector<std::pair<int32_t, LiveRange>> CommunicationLives(const Schedule& sc
       newest[queue] = before;
     } else if (!task.is_view) {
       Advance(&before, newest[queue]);
-      for (size_t q = 0; q < of_queue.size(); ++q) {
+      // A copy to the host or from it holds up no computation that does not wait for it.
+      for (size_t q = 0; q < of_queue.size() && !IsHostCopy(task.kind); ++q) {
         for (; released[q] < of_queue[q].size(); ++released[q]) {
           auto& [communication, live] = lives[of_queue[q][released[q]]];
           if (communication > before[q]) break;

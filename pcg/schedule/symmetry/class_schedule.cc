@@ -206,7 +206,9 @@ class TaskPatcher {
       case TaskKind::kFill:
       case TaskKind::kAccumulate:
       case TaskKind::kConvert:
-      case TaskKind::kUnload: {
+      case TaskKind::kUnload:
+      case TaskKind::kOffload:
+      case TaskKind::kFetch: {
         // In proportion to what is written.
         const BufferId id = task->writes.empty() ? task->reads[0] : task->writes[0];
         task->flops = Scaled(task->flops, id);
@@ -352,6 +354,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   }
   ISOMER_RETURN_IF_ERROR(TaskPatcher(lowered.mapped.graph, classes, &schedule).Run(volumes));
   schedule.options = ScheduleOptionsOf(plan);
+  schedule.options.offloaded = lowered.mapped.offloaded;
   const auto& [moments, made, shards, limit] = wanted;
   if (made < moments) schedule.options.moments_of_step = static_cast<int32_t>(moments);
   schedule.shards.clear();

@@ -133,8 +133,8 @@ class ClassFinder {
     // All fields by name, so that one that is added does not compile before it is known here: what
     // says how a plan runs is the same for the classes.
     const auto& [model, mode, precision, fp8, update, machine, num_devices, rules_digest, steps,
-                 graph, views, recomputed, spread_branches, zero_bubble, predicted_step_us,
-                 predicted_peak_bytes, peak_flops, seal] = plan_;
+                 graph, views, recomputed, offloaded, spread_branches, zero_bubble,
+                 predicted_step_us, predicted_peak_bytes, peak_flops, seal] = plan_;
     classes_.plan = Plan();
     Plan& reduced = classes_.plan;
     reduced.model.loss = model.loss;
@@ -143,6 +143,7 @@ class ClassFinder {
     reduced.fp8 = fp8;
     reduced.update = update;
     reduced.recomputed = recomputed;
+    reduced.offloaded = offloaded;
     reduced.spread_branches = spread_branches;
     reduced.zero_bubble = zero_bubble;
     for (int64_t radix : classes_.reduced_radix) reduced.num_devices *= radix;

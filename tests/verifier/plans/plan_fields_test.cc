@@ -52,6 +52,12 @@ TEST(PlanFields, EachIsCheckedOrRefused) {
             [](Plan* p) { p->mode = "inference", p->update.optimizer = OptimizerKind::kAdam; }},
            {"no backward pass",
             [](Plan* p) { p->mode = "inference", p->recomputed = {NodeId{3}}; }},
+           {"offloaded: there is no backward pass",
+            [](Plan* p) { p->mode = "inference", p->offloaded = {NodeId{3}}; }},
+           {"offloaded: node 3 is computed again, too",
+            [](Plan* p) { p->recomputed = p->offloaded = {NodeId{3}}; }},
+           {"offloaded: values of several steps",
+            [](Plan* p) { p->offloaded = {NodeId{3}}, p->update.steps_between_flushes = 2; }},
        }) {
     Plan plan = TrainingPlan();
     change(&plan);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/program/queue_lives.h"
@@ -378,7 +379,7 @@ TEST(CheckProgram, RefusesWhatIsNoProgramOfTheSchedule) {
   ExpectRefused(broken, "task 3 is left out");
   broken = Example();
   broken.program.devices[0][0].queue = kMostQueues;
-  ExpectRefused(broken, "on queue 5");
+  ExpectRefused(broken, absl::StrCat("on queue ", kMostQueues));
   broken = Example();
   broken.schedule.programs[0].pop_back();
   ExpectRefused(broken, "not the device's");
