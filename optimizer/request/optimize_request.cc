@@ -89,10 +89,15 @@ absl::Status SetGradientPrecision(const OptimizeRequest& request, OptimizeOption
 
 // --state_precision and --offload.
 absl::Status SetMemory(const OptimizeRequest& request, OptimizeOptions* options) {
-  ISOMER_ASSIGN_OR_RETURN(options->update.state_precision, ParsePrecision(request.state_precision));
-  if (const absl::Status states = CheckGoTogether(options->update); !states.ok()) {
+  const std::string& states = request.state_precision;
+  if (states != "float32" && states != "bfloat16") {
     return absl::InvalidArgumentError(
-        absl::StrCat("--state_precision=", request.state_precision, ": ", states.message()));
+        absl::StrCat("--state_precision=", states, ": there are float32 and bfloat16"));
+  }
+  if (states == "bfloat16") options->update.state_precision = DataType::kBFloat16;
+  if (const absl::Status together = CheckGoTogether(options->update); !together.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--state_precision=", states, ": ", together.message()));
   }
   if (request.offload != "none" && request.offload != "auto") {
     return absl::InvalidArgumentError(

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
 namespace isomer {
@@ -19,7 +20,8 @@ absl::Status CheckStatesDecay(const UpdateOptions& update, const OptimizerSettin
     if (1 - share >= kLeastDecayInBFloat16) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, "=", share, ": a state in bfloat16 would not decay, as each step ",
-                     "rounds it to what it was; it takes at most ", 1 - kLeastDecayInBFloat16));
+                     "rounds it to what it was; it takes at most ",
+                     absl::StrFormat("%.3f", 1 - kLeastDecayInBFloat16)));
   }
   return absl::OkStatus();
 }

@@ -45,11 +45,10 @@ TEST(MemoryFlags, AreRefusedWhereTheyDoNotApply) {
            {{"--state_precision=bfloat16"},
             "--state_precision=bfloat16: states in bfloat16: the optimizer sgd has none"},
            {{"--state_precision=float16", "--optimizer=adam"},
-            "--state_precision=float16: states of the optimizer are float32 or bfloat16"},
+            "--state_precision=float16: there are float32 and bfloat16"},
            {{"--state_precision=bfloat16", "--optimizer=adagrad"}, "adagrad's sums only grow"},
            {{"--state_precision=bfloat16", "--optimizer=muon"},
             "the optimizer muon does not update each number by itself"},
-           {{"--state_precision=int8", "--optimizer=adam"}, "precision 'int8'"},
            {{"--offload=auto", "--steps_between_flushes=2"},
             "--offload=auto does not go with --steps_between_flushes=2"}}) {
     ExpectRefusal(Planned(path, flags), why);
