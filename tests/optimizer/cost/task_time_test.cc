@@ -56,5 +56,34 @@ TEST(TaskTime, CollectivesOfColumnsArePacked) {
   }
 }
 
+// One device of a node that sends for all four of it has them on the node's link.
+TEST(TaskTime, DevicesThatStandForANodeShareItsLink) {
+  const CostModel cost(TestMachine(2, 4));
+  Graph graph;
+  graph.AddInput("x", SequentialType({1024, 512}));
+  Schedule schedule;
+  schedule.options.num_devices = 8;
+  for (int32_t device : {0, 4}) {
+    schedule.buffers.push_back({.role = BufferRole::kActivation,
+                                .tensor = {NodeId{0}, 0},
+                                .device = device,
+                                .box = {{0, 0}, {1024, 512}}});
+  }
+  Task task{.kind = TaskKind::kSendReceive, .phase = Phase::kForward, .node = {0}};
+  task.devices = {0, 4};
+  task.reads = {0};
+  task.writes = {1};
+  task.transfers = {{0, 0}};
+  schedule.wholes.push_back({.devices = {0, 4}, .counts = {}});
+  schedule.wholes.push_back({.devices = {0, 1, 2, 3, 4, 5, 6, 7}, .counts = {}});
+  const auto link_us = [&](int32_t whole) {
+    task.whole = whole;
+    return PartsOfSendReceive(cost, schedule, task).link_us;
+  };
+  EXPECT_GT(link_us(-1), 0);
+  EXPECT_DOUBLE_EQ(link_us(0), link_us(-1));
+  EXPECT_DOUBLE_EQ(link_us(1), 4 * link_us(-1));
+}
+
 }  // namespace
 }  // namespace isomer
