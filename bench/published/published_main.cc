@@ -206,6 +206,8 @@ Configuration RandomConfiguration(const Row& row, std::mt19937_64* random) {
   c.tensor = draw(divisors(std::min<int64_t>(8, left), 8));
   left /= c.tensor;
   c.stages = draw(divisors(left, kMostStages));
+  left /= c.stages;
+  if (Number(row, "ep") > 1) c.expert = draw(divisors(left, left));
   c.chunks = c.stages == 1 ? 1 : draw({1, 2, 3, 4});
   c.micro_batch_size = draw({1, 1, 2, 4});
   c.recompute = std::vector<std::string>{"none", "selective", "full"}[(*random)() % 3];
