@@ -46,7 +46,8 @@
 #include "verifier/certificate/equal_sides.h"
 
 ABSL_FLAG(std::string, machine, "",
-          "a machine file or a preset; a name that is neither lists them");
+          "a machine file or a preset, or nodes of several (dgx_h100:2+dgx_a100:2); a name that is "
+          "neither lists them");
 #define ISOMER_OPTION_FLAG(type, name, value, help) ABSL_FLAG(type, name, value, help);
 ISOMER_MACHINE_OPTIONS(ISOMER_OPTION_FLAG)
 ISOMER_SEARCH_OPTIONS(ISOMER_OPTION_FLAG)

@@ -41,6 +41,7 @@ class CollectiveLines {
         kind_(kind),
         traits_(TraitsOf(kind)),
         shape_(shape),
+        levels_(shape.kinds == 0 ? cost.levels_ : cost.LevelsOf(cost.machine_, shape.kinds)),
         g_(static_cast<double>(shape.size)) {}
 
   // The Pareto-optimal lines in latency and bandwidth; least latency first.
@@ -77,18 +78,18 @@ class CollectiveLines {
   double Passes() const { return traits_.passes; }
   bool HasSwitch() const {
     for (int l = 0; l < num_levels(); ++l) {
-      if (Spans(l) && cost_.levels_[l].reduces) return true;
+      if (Spans(l) && levels_[l].reduces) return true;
     }
     return false;
   }
 
   // Time per byte that each unit of the level below sends over its links of level l.
   double UsPerByte(int l, const Protocol& p) const {
-    const auto& level = cost_.levels_[l];
+    const auto& level = levels_[l];
     const double efficiency = level.network ? p.network_efficiency : p.node_efficiency;
     return 1 / (level.bytes_per_us * MembersBelow(l) * efficiency);
   }
-  double HopUs(int l, const Protocol& p) const { return p.hop * cost_.levels_[l].latency_us; }
+  double HopUs(int l, const Protocol& p) const { return p.hop * levels_[l].latency_us; }
 
   void Add(double calls, const Protocol& p, double steps_us, double us_per_byte,
            const char* algorithm) {
@@ -117,7 +118,7 @@ class CollectiveLines {
   }
 
   // On a shared link the units' bytes add up, and a tree of m units has m - 1 edges.
-  double EdgesPerUnit(int l) const { return cost_.levels_[l].shared ? LevelVolume(l) : 1; }
+  double EdgesPerUnit(int l) const { return levels_[l].shared ? LevelVolume(l) : 1; }
 
   // Fraction of the bytes that a unit sends in one pass of a level-by-level algorithm.
   double LevelVolume(int l) const { return (Units(l) - 1) / Units(l); }
@@ -129,7 +130,7 @@ class CollectiveLines {
       if (!Spans(l)) continue;
       // NCCL's trees are chains within a node; they gather and scatter only with one device per
       // node.
-      const bool chain = cost_.nccl_ && !cost_.levels_[l].network;
+      const bool chain = cost_.nccl_ && !levels_[l].network;
       if (part && chain) return;
       double volume = part ? LevelVolume(l) : EdgesPerUnit(l);
       if (kind_ == Collective::kAllReduce && Units(l) > 2) volume = 2 * EdgesPerUnit(l);
@@ -159,8 +160,8 @@ class CollectiveLines {
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
       if (!Spans(l)) continue;
-      const bool here = cost_.levels_[l].reduces;
-      if (!here && !cost_.levels_[l].network) return;
+      const bool here = levels_[l].reduces;
+      if (!here && !levels_[l].network) return;
       const double volume = here || Units(l) == 2 ? 1 : 2;
       const double steps = here ? 1 : Log2(shape_.levels[l].units);
       steps_us += 2 * steps * HopUs(l, here ? p : outer);
@@ -173,7 +174,7 @@ class CollectiveLines {
   void Pairwise(const Protocol& p) {
     double steps_us = 0, us_per_byte = 0;
     for (int l = 0; l < num_levels(); ++l) {
-      const bool through = cost_.levels_[l].through;
+      const bool through = levels_[l].through;
       const double above = through ? g_ : MembersAbove(l);
       if (above == MembersBelow(l)) continue;
       const double volume = (above - MembersBelow(l)) / g_ * MembersBelow(l);
@@ -188,6 +189,7 @@ class CollectiveLines {
   const Collective kind_;
   const CollectiveTraits& traits_;
   const GroupShape& shape_;
+  const CollectiveCost::Levels levels_;
   const double g_;
   std::vector<CollectiveLine> lines_;
 };
@@ -234,27 +236,48 @@ GroupShape ShapeOf(const Machine& machine, absl::Span<const int32_t> devices) {
 }
 
 GroupShape CollectiveCost::Shape(absl::Span<const int32_t> devices) const {
-  return ShapeThrough(levels_, devices);
+  GroupShape shape = ShapeThrough(levels_, devices);
+  if (kinds_.empty()) return shape;
+  for (int32_t device : devices) shape.kinds |= uint64_t{1} << kinds_[device];
+  return shape;
 }
 
-CollectiveCost::CollectiveCost(const Machine& machine)
-    : nccl_(machine.nccl),
-      pairs_at_once_(static_cast<double>(machine.messages_at_once())),
-      launch_us_(machine.launch_us()) {
+CollectiveCost::Levels CollectiveCost::LevelsOf(const Machine& machine, uint64_t kinds) {
+  Levels levels;
   // Outgoing through inner levels that are `through`: the slowest link, and all latencies.
   double slowest = std::numeric_limits<double>::infinity(), latency_us = 0;
   for (int l = 0; l < static_cast<int>(machine.levels.size()); ++l) {
     const Machine::Level& level = machine.levels[l];
+    double share = 1;
+    bool reduces = level.reduces;
+    for (const auto& [kind, of] : level.of_kind) {
+      if ((kinds >> kind & 1) == 0) continue;
+      share = std::min(share, of.share);
+      reduces &= of.reduces;
+    }
     const double users = static_cast<double>(machine.UnitSize(level.shared ? l : l - 1));
-    const double rate = level.bytes_per_us / users;
-    levels_.push_back({level.count, std::min(rate, slowest), latency_us + level.latency_us,
-                       level.shared, level.through, level.reduces,
-                       l + 1 == static_cast<int>(machine.levels.size())});
+    const double rate = level.bytes_per_us * share / users;
+    levels.push_back({level.count, std::min(rate, slowest), latency_us + level.latency_us,
+                      level.shared, level.through, reduces,
+                      l + 1 == static_cast<int>(machine.levels.size())});
     if (!level.through) continue;
     // A shared link carries incoming and outgoing bytes.
     slowest = std::min(slowest, level.shared ? rate / 2 : rate);
     latency_us += (level.shared ? 2 : 1) * level.latency_us;
   }
+  return levels;
+}
+
+CollectiveCost::CollectiveCost(const Machine& machine)
+    : nccl_(machine.nccl),
+      pairs_at_once_(static_cast<double>(machine.messages_at_once())),
+      launch_us_(machine.launch_us()),
+      levels_(LevelsOf(machine, 0)) {
+  const bool are_alike = std::all_of(machine.levels.begin(), machine.levels.end(),
+                                     [](const auto& level) { return level.of_kind.empty(); });
+  if (are_alike) return;
+  machine_ = machine;
+  for (int64_t d = 0; d < machine.num_devices(); ++d) kinds_.push_back(machine.kind_index(d));
 }
 
 const std::vector<CollectiveLine>& CollectiveCost::Lines(Collective kind,

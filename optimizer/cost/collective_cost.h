@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,11 @@ struct GroupShape {
   };
   int64_t size = 0;
   absl::InlinedVector<AtLevel, 6> levels;  // one per level of the machine
+  // A bit per kind of the devices, where kinds have links of their own; else 0. The slowest kind's
+  // links pace a group.
+  uint64_t kinds = 0;
   friend bool operator<(const GroupShape& a, const GroupShape& b) {
-    return a.size != b.size ? a.size < b.size : a.levels < b.levels;
+    return std::tie(a.size, a.kinds, a.levels) < std::tie(b.size, b.kinds, b.levels);
   }
 };
 // `count` devices: start, start + stride, ..; and those again in each of `turns`, `turn` apart.
@@ -99,14 +103,20 @@ class CollectiveCost {
     double latency_us;    // per message, over all links of the path
     bool shared, through, reduces, network;
   };
+  using Levels = std::vector<AtLevel>;
   friend class CollectiveLines;
+  // As groups of these kinds have them; 0: whatever the kind.
+  static Levels LevelsOf(const Machine& machine, uint64_t kinds);
   const std::vector<CollectiveLine>& Lines(Collective kind, const GroupShape& shape) const;
   GroupShape Shape(absl::Span<const int32_t> devices) const;
 
   bool nccl_;
   double pairs_at_once_;
   double launch_us_;
-  std::vector<AtLevel> levels_;
+  Levels levels_;  // of one kind, or of groups of any where all have the same links
+  // Of the same where kinds have links of their own, else empty.
+  Machine machine_;
+  std::vector<int> kinds_;    // by device
   mutable std::mutex mutex_;  // guards what follows; references into it stay valid
   mutable std::map<std::pair<Collective, GroupShape>, std::vector<CollectiveLine>> lines_;
   mutable absl::flat_hash_map<std::pair<Collective, DeviceGroup>,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -74,6 +75,17 @@ std::vector<int> Machine::kinds_in_use() const {
   return {used.begin(), used.end()};
 }
 
+int64_t Machine::devices_alike() const {
+  const int64_t devices = num_devices();
+  if (kinds_in_use().size() == 1) return devices;
+  const int64_t unit = kind_level < 0 ? 1 : UnitSize(kind_level - 1);
+  int64_t alike = devices;
+  for (int64_t device = unit; device < devices; device += unit) {
+    if (kind_index(device) != kind_index(device - unit)) alike = std::gcd(alike, device);
+  }
+  return alike;
+}
+
 int64_t Machine::memory_bytes() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int kind : kinds_in_use()) least = std::min(least, kinds[kind].memory_bytes);
@@ -109,6 +121,12 @@ Link Machine::link(LinkId id) const {
     const Level& level = levels[l];
     // A message takes an up and a down link, or the shared one.
     result = {level.bytes_per_us, level.shared ? level.latency_us : level.latency_us / 2};
+    if (level.of_kind.empty()) return false;
+    const int64_t index = id - links.first;
+    const int64_t device = level.shared ? index * links.unit : index / 2 * links.below;
+    if (const auto of = level.of_kind.find(kind_index(device)); of != level.of_kind.end()) {
+      result.bytes_per_us *= of->second.share;
+    }
     return false;
   });
   return result;
@@ -170,9 +188,14 @@ void AddToDigest(Digest* digest, const DeviceKind& kind) {
               attention_backward_fraction, launch_us, host_bytes_per_us);
 }
 
+void AddToDigest(Digest* digest, const Machine::Level::OfKind& of_kind) {
+  const auto& [share, reduces] = of_kind;
+  digest->Add(share, reduces);
+}
+
 void AddToDigest(Digest* digest, const Machine::Level& level) {
-  const auto& [name, count, bytes_per_us, latency_us, shared, through, reduces] = level;
-  digest->Add(name, count, bytes_per_us, latency_us, shared, through, reduces);
+  const auto& [name, count, bytes_per_us, latency_us, shared, through, reduces, of_kind] = level;
+  digest->Add(name, count, bytes_per_us, latency_us, shared, through, reduces, of_kind);
 }
 
 void AddToDigest(Digest* digest, const Machine& machine) {

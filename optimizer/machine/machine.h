@@ -70,6 +70,13 @@ struct Machine {
     bool shared = false;      // the connected units share one link
     bool through = false;     // messages that leave the unit also take these links
     bool reduces = false;     // the switch reduces in-network (NVLink SHARP)
+    // Of connected units whose devices are of one kind, by its index in `kinds`, the links where
+    // they are not those above: NVLink 3 beside NVLink 4.
+    struct OfKind {
+      double share = 1;      // of bytes_per_us, at most 1
+      bool reduces = false;  // as above
+    };
+    std::map<int, OfKind> of_kind = {};
   };
 
   std::string name;
@@ -95,8 +102,14 @@ struct Machine {
   int kind_index(int64_t device) const;
   const DeviceKind& kind(int64_t device) const { return kinds[kind_index(device)]; }
   std::vector<int> kinds_in_use() const;
+  // Consecutive devices that are alike: any so many, from a multiple of it on, are of one kind.
+  int64_t devices_alike() const;
   // Minimum over devices.
   int64_t memory_bytes() const;
+  // What a device has beyond that.
+  int64_t more_memory_bytes(int64_t device) const {
+    return kind(device).memory_bytes - memory_bytes();
+  }
   // Maximum over devices.
   double launch_us() const;
   // "H100-SXM5-80GB", or the names of all kinds joined by " and ".
@@ -126,15 +139,18 @@ struct Machine {
   LinkPath PathThroughLevels(int64_t from, int64_t to) const;
 };
 
+void AddToDigest(Digest* digest, const Machine::Level::OfKind& of_kind);
 void AddToDigest(Digest* digest, const Machine::Level& level);
 void AddToDigest(Digest* digest, const Machine& machine);
 
 inline constexpr int64_t kMaxDevices = 65536;
+inline constexpr int64_t kMaxKinds = 64;
 
 // Names of the machines under optimizer/machines/.
 std::vector<std::string> MachinePresets();
 
-// `spec` is the name of a preset or a machine file (text or binary). `nodes` and
+// `spec` is the name of a preset or a machine file (text or binary), or several with their numbers
+// of nodes, "dgx_h100:2+dgx_a100:2": one cluster of unlike nodes (joined_machine.h). `nodes` and
 // `devices_per_node`, where not 0, override the file's; devices are distributed evenly over the
 // units below the node, or placed in one of them if they fit. Errors are one line that names the
 // file, and the level or link.

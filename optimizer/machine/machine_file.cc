@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "optimizer/machine/joined_machine.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/machine/machine.pb.h"
 #include "optimizer/machine/machine_named.h"
@@ -93,6 +97,10 @@ absl::Status SetKinds(const MachineProto& proto, const std::string& where, Machi
     machine->kinds.push_back(std::move(kind));
     return absl::OkStatus();
   }
+  if (proto.kinds_size() > kMaxKinds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": more than ", kMaxKinds, " kinds of devices"));
+  }
   for (const auto& device : proto.kinds()) {
     ISOMER_ASSIGN_OR_RETURN(
         DeviceKind kind,
@@ -125,6 +133,42 @@ absl::Status SetUnitKinds(const MachineProto& proto, const std::string& where, M
   return absl::OkStatus();
 }
 
+// Where links of a kind are others than those of its level. REQUIRES: levels and unit_kinds are
+// set.
+absl::Status SetLinksOfKinds(const MachineProto& proto, const std::string& where,
+                             Machine* machine) {
+  for (int l = 0; l < proto.levels_size(); ++l) {
+    Machine::Level& level = machine->levels[l];
+    double fastest = level.bytes_per_us;
+    for (const auto& of : proto.levels(l).of_kinds()) {
+      const std::string place =
+          absl::StrCat(where, ": level '", level.name, "': of_kinds of '", of.kind(), "'");
+      ISOMER_ASSIGN_OR_RETURN(const int kind, KindByName(*machine, of.kind(), place));
+      if (!proto.devices().empty() || machine->unit_kinds.empty() || l > machine->kind_level) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            place, ": what this level joins is not of one kind (unit_kinds of this or an outer ",
+            "level)"));
+      }
+      ISOMER_ASSIGN_OR_RETURN(const Link link, RateFromProto(of, place));
+      if (!level.of_kind.try_emplace(kind, Machine::Level::OfKind{link.bytes_per_us, of.reduces()})
+               .second) {
+        return absl::InvalidArgumentError(absl::StrCat(place, " are given twice"));
+      }
+      fastest = std::max(fastest, link.bytes_per_us);
+    }
+    if (level.of_kind.empty()) continue;
+    for (int kind : machine->kinds_in_use()) {
+      level.of_kind.try_emplace(kind, Machine::Level::OfKind{level.bytes_per_us, level.reduces});
+    }
+    for (auto& [kind, of] : level.of_kind) {
+      of.share /= fastest;
+      level.reduces |= of.reduces;
+    }
+    level.bytes_per_us = fastest;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetLevels(const MachineProto& proto, const std::string& where, Machine* machine) {
   const bool named = !proto.devices().empty();
   if (proto.levels().empty() && !named) {
@@ -141,8 +185,13 @@ absl::Status SetLevels(const MachineProto& proto, const std::string& where, Mach
       return absl::InvalidArgumentError(
           absl::StrCat(place, ": count must be between 1 and ", kMaxDevices));
     }
-    machine->levels.push_back({level.name(), level.count(), link.bytes_per_us, link.latency_us,
-                               level.shared(), level.through(), level.reduces()});
+    machine->levels.push_back({.name = level.name(),
+                               .count = level.count(),
+                               .bytes_per_us = link.bytes_per_us,
+                               .latency_us = link.latency_us,
+                               .shared = level.shared(),
+                               .through = level.through(),
+                               .reduces = level.reduces()});
   }
   return absl::OkStatus();
 }
@@ -154,6 +203,7 @@ void AddClusterLevel(Machine* machine) {
   cluster.name = "cluster";
   cluster.count = 1;
   cluster.shared = cluster.reduces = false;
+  cluster.of_kind.clear();
   machine->levels.push_back(cluster);
 }
 
@@ -170,6 +220,7 @@ absl::StatusOr<Machine> FromProto(const MachineProto& proto, const std::string& 
   ISOMER_RETURN_IF_ERROR(SetKinds(proto, where, &machine));
   ISOMER_RETURN_IF_ERROR(SetLevels(proto, where, &machine));
   ISOMER_RETURN_IF_ERROR(SetUnitKinds(proto, where, &machine));
+  ISOMER_RETURN_IF_ERROR(SetLinksOfKinds(proto, where, &machine));
   if (!proto.devices().empty()) {
     ISOMER_RETURN_IF_ERROR(AddNamedLinks(proto, where, &machine));
   } else if (!proto.links().empty() || !proto.switches().empty() || !proto.paths().empty()) {
@@ -221,11 +272,9 @@ std::vector<std::string> MachinePresets() {
           "k80_cluster", "laptop_cpu", "p100_cluster", "summit",   "workstation"};
 }
 
-absl::StatusOr<Machine> LoadMachine(const std::string& spec, int64_t nodes,
-                                    int64_t devices_per_node) {
-  if (nodes < 0 || devices_per_node < 0) {
-    return absl::InvalidArgumentError("--nodes and --devices_per_node must be positive");
-  }
+namespace {
+
+absl::StatusOr<Machine> LoadOne(const std::string& spec, int64_t nodes, int64_t devices_per_node) {
   const std::vector<std::string> presets = MachinePresets();
   const bool preset = std::find(presets.begin(), presets.end(), spec) != presets.end();
   if (!preset && !std::filesystem::exists(spec)) {
@@ -246,6 +295,36 @@ absl::StatusOr<Machine> LoadMachine(const std::string& spec, int64_t nodes,
   }
   ISOMER_RETURN_IF_ERROR(CheckSize(machine, path));
   return machine;
+}
+
+absl::StatusOr<Machine> LoadJoined(const std::vector<NamedNodes>& parts, const std::string& spec,
+                                   int64_t nodes, int64_t devices_per_node) {
+  if (nodes > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--nodes: --machine=", spec, " says how many nodes there are"));
+  }
+  std::vector<Machine> machines;
+  for (const NamedNodes& part : parts) {
+    ISOMER_ASSIGN_OR_RETURN(Machine machine, LoadOne(part.machine, part.nodes, devices_per_node));
+    machines.push_back(std::move(machine));
+  }
+  ISOMER_ASSIGN_OR_RETURN(Machine joined, Join(machines, spec));
+  ISOMER_RETURN_IF_ERROR(CheckSize(joined, absl::StrCat("--machine=", spec)));
+  return joined;
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> LoadMachine(const std::string& spec, int64_t nodes,
+                                    int64_t devices_per_node) {
+  if (nodes < 0 || devices_per_node < 0) {
+    return absl::InvalidArgumentError("--nodes and --devices_per_node must be positive");
+  }
+  if (!std::filesystem::exists(spec)) {
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<std::vector<NamedNodes>> parts, ParseJoined(spec));
+    if (parts.has_value()) return LoadJoined(*parts, spec, nodes, devices_per_node);
+  }
+  return LoadOne(spec, nodes, devices_per_node);
 }
 
 }  // namespace isomer

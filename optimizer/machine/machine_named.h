@@ -24,9 +24,10 @@ absl::StatusOr<int> KindByName(const Machine& machine, const std::string& name,
 // are set. Without levels, it becomes one node.
 absl::Status AddNamedLinks(const MachineProto& proto, const std::string& where, Machine* machine);
 
-// Bandwidth and latency of MachineProto::Level or MachineProto::Link.
+// Of MachineProto::Level, MachineProto::Level::OfKind or MachineProto::Link the bytes per us; of a
+// kind of link also its latency.
 template <typename Proto>
-absl::StatusOr<Link> LinkFromProto(const Proto& proto, const std::string& where) {
+absl::StatusOr<Link> RateFromProto(const Proto& proto, const std::string& where) {
   const auto fail = [&](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": ", what...));
   };
@@ -35,22 +36,15 @@ absl::StatusOr<Link> LinkFromProto(const Proto& proto, const std::string& where)
     return given == 0 ? fail("no bandwidth: one of gb_per_s, bandwidth and link must say it")
                       : fail("more than one of gb_per_s, bandwidth and link");
   }
-  Link link{proto.gb_per_s() * 1e3, proto.latency_us()};
+  Link link{proto.gb_per_s() * 1e3, 0};
   if (!proto.link().empty()) {
     auto kind = ParseLinkKind(proto.link());
     if (!kind.ok()) return fail(kind.status().message());
-    link.bytes_per_us = kind->bytes_per_us;
-    if (proto.latency_us() == 0) link.latency_us = kind->latency_us;
+    link = {kind->bytes_per_us, kind->latency_us};
   } else if (!proto.bandwidth().empty()) {
     auto bandwidth = ParseBandwidth(proto.bandwidth());
     if (!bandwidth.ok()) return fail("bandwidth: ", bandwidth.status().message());
     link.bytes_per_us = *bandwidth;
-  }
-  if (!proto.latency().empty()) {
-    if (proto.latency_us() != 0) return fail("both latency_us and latency");
-    auto latency = ParseLatency(proto.latency());
-    if (!latency.ok()) return fail("latency: ", latency.status().message());
-    link.latency_us = *latency;
   }
   if (proto.num_links() < 0 || (proto.num_links() > 0 && proto.link().empty())) {
     return fail("num_links counts links of the kind that 'link' names");
@@ -58,6 +52,23 @@ absl::StatusOr<Link> LinkFromProto(const Proto& proto, const std::string& where)
   link.bytes_per_us *= static_cast<double>(std::max<int64_t>(1, proto.num_links()));
   if (!std::isfinite(link.bytes_per_us) || link.bytes_per_us <= 0) {
     return fail("the bandwidth must be positive");
+  }
+  return link;
+}
+
+// Bandwidth and latency of MachineProto::Level or MachineProto::Link.
+template <typename Proto>
+absl::StatusOr<Link> LinkFromProto(const Proto& proto, const std::string& where) {
+  const auto fail = [&](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", what...));
+  };
+  ISOMER_ASSIGN_OR_RETURN(Link link, RateFromProto(proto, where));
+  if (proto.latency_us() != 0) link.latency_us = proto.latency_us();
+  if (!proto.latency().empty()) {
+    if (proto.latency_us() != 0) return fail("both latency_us and latency");
+    auto latency = ParseLatency(proto.latency());
+    if (!latency.ok()) return fail("latency: ", latency.status().message());
+    link.latency_us = *latency;
   }
   if (!std::isfinite(link.latency_us) || link.latency_us < 0) {
     return fail("the latency must not be negative");

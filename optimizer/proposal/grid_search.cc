@@ -8,6 +8,7 @@
 
 #include "optimizer/proposal/baseline_proposers.h"
 #include "optimizer/proposal/baselines.h"
+#include "optimizer/proposal/grid_estimate.h"
 #include "optimizer/proposal/grid_mapping.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/sharding/batch_dims.h"
@@ -242,14 +243,18 @@ class GridSearch {
       cost.sync_weight = policy_.exposed_synchronisation;
       cost.us_per_byte = price;
       ISOMER_ASSIGN_OR_RETURN(MappedModel found, options_.search(cost));
-      ISOMER_ASSIGN_OR_RETURN(const MappedEstimate mapped, EstimateMapped(found, &tables_));
-      if (config.stages > static_cast<int64_t>(mapped.calls.size())) break;
+      ISOMER_ASSIGN_OR_RETURN(
+          const BlockEstimates mapped,
+          BlockEstimates::Of(found, config.stage_devices(), config.stages, &tables_));
+      if (config.stages > static_cast<int64_t>(mapped.num_calls())) break;
+      ParallelConfig one_chunk = config;
+      one_chunk.chunks = 1;
+      const std::vector<bool> kept = KeptCalls(config.recomputation, found.graph, mapped.compute());
       const std::vector<int> stages =
-          StagesOfCalls(mapped, config.stages, options_.grids.bound_stages);
+          CutIntoChunks(one_chunk, options_.grids, tables_.cost(), base_, kept, mapped);
       if (stages.empty()) break;
-      const ConfigEstimate estimate = EstimateGrid(
-          config, options_.grids, tables_.cost(), base_,
-          KeptCalls(config.recomputation, found.graph, mapped.compute), mapped, stages);
+      const ConfigEstimate estimate =
+          EstimateGrid(config, options_.grids, tables_.cost(), base_, kept, mapped, stages);
       if (!options_.restricted && estimate.step_us > by_hand.step_us) break;
       if (estimate.peak_bytes > std::max(memory_bytes_, by_hand.peak_bytes)) continue;
       absl::StatusOr<Pipeline> pipeline = OnAllStages(config, std::move(found), kFound);

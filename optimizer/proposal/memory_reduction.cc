@@ -151,7 +151,7 @@ class MemoryReduction {
 
   // Weights and states alone are not too large.
   bool IsStored(const Plan& plan, const UpdateOptions& way) const {
-    return LeastStoredBytes(plan, way) <= cost_.machine().memory_bytes();
+    return LeastStoredBytes(plan, way, &cost_.machine()) <= cost_.machine().memory_bytes();
   }
 
   // REQUIRES: `plan`, as it is, took part.
@@ -187,7 +187,8 @@ class MemoryReduction {
       if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
       if (compute_us.has_value() && contest_.fits()) {
         const auto least_bytes = static_cast<int64_t>(
-            static_cast<double>(EstimatedPeakWith(way, plan)) / policy_.grid_memory_slack);
+            static_cast<double>(EstimatedPeakWith(way, plan, &cost_.machine())) /
+            policy_.grid_memory_slack);
         const bool may_fit = least_bytes <= cost_.machine().memory_bytes() ||
                              !WorthATry(*compute_us, least_bytes).empty();
         if (!may_fit) continue;

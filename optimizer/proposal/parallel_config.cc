@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/proposal/expert_calls.h"
+#include "optimizer/proposal/grid_estimate.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/choice_axes.h"
 #include "pcg/ir/operator_facts.h"
@@ -17,58 +19,6 @@
 
 namespace isomer {
 namespace {
-
-// What one device of a stage does and holds.
-struct StageLoad {
-  double us = 0, synchronisation_us = 0;
-  int64_t stored_bytes = 0;  // weights, their gradients and states, whatever the micro-batch
-  int64_t kept_bytes = 0;    // of a micro-batch, for its backward pass
-  int64_t again_bytes = 0;   // of one micro-batch at a time, computed again
-};
-
-// Of a forward and a backward pass, what each takes.
-constexpr double kForwardShare = 1.0 / 3, kBackwardShare = 2.0 / 3;
-
-// Weights with their gradients, masters and states, and of the
-// all-reduce of their gradients the time that keeping copies equal takes.
-void AddWeights(const ParallelConfig& config, const CostOptions& cost, const CallEstimate& call,
-                StageLoad* load) {
-  const WeightBytes each = BytesOfWeight(cost, DataType::kFloat32);
-  const UpdateMethodTraits& traits = TraitsOf(config.update);
-  const auto on_device = [&](int64_t bytes_each, bool splits) {
-    const int64_t saved = splits ? call.in_parts - call.in_parts / call.copies : 0;
-    return (call.weights - saved) * bytes_each;
-  };
-  const int64_t of_weight = on_device(each.stored, traits.splits_weight);
-  int64_t bytes = of_weight +
-                  on_device(each.gradient, traits.SplitsGradient(config.micro_batches)) +
-                  on_device(each.trained, traits.splits_trained);
-  if (config.steps_between_flushes > 1) bytes += of_weight;
-  // In all-reduces, each of which is as much as a scatter and a gather.
-  const bool is_whole = traits.sum == UpdateMethodTraits::Sum::kAllReduce;
-  double moves = (is_whole ? 1 : 0.5) *
-                 static_cast<double>(UpdateMethodTraits::Count(traits.sums, config.micro_batches));
-  if (traits.spread != UpdateMethodTraits::Spread::kNothing) {
-    moves +=
-        0.5 * static_cast<double>(UpdateMethodTraits::Count(traits.spreads, config.micro_batches));
-  }
-  load->stored_bytes += call.fixed_bytes + bytes;
-  load->synchronisation_us += moves * call.synchronisation_us;
-}
-
-// What of a stage's synchronisation does not hide: it is done behind the last micro-batch, or
-// behind each. Weights that are gathered for every use stand in one queue with what tensor
-// parallelism waits for.
-double ExposedUs(const ParallelConfig& config, const GridOptions& options, const StageLoad& stage) {
-  const double all_us = stage.synchronisation_us;
-  const UpdateMethodTraits& traits = TraitsOf(config.update);
-  if (traits.spreads == UpdateMethodTraits::Times::kPass && config.degrees.tensor > 1)
-    return all_us;
-  const bool of_each = traits.sums == UpdateMethodTraits::Times::kMicroBatch;
-  const double passes = of_each ? 1 : 1 / static_cast<double>(config.micro_batches);
-  return std::max(options.policy.exposed_synchronisation * all_us,
-                  all_us - kBackwardShare * stage.us * passes);
-}
 
 bool HasAttention(const Graph& graph) {
   for (int id = 0; id < graph.num_nodes(); ++id) {
@@ -118,9 +68,9 @@ class Enumerator {
  private:
   // A mapping, and its cuts into so many chunks.
   struct Mapped {
-    MappedEstimate estimate;
+    BlockEstimates estimates;                              // of blocks as large as it
     const std::vector<std::vector<bool>>* kept = nullptr;  // by RecomputeMode
-    std::map<int64_t, std::vector<int>> cuts;
+    std::map<int64_t, std::vector<int>> cuts = {};
   };
 
   // A user's, or else those that are worth an estimate.
@@ -191,7 +141,7 @@ class Enumerator {
     std::optional<Mapped> mapped;
     ISOMER_ASSIGN_OR_RETURN(mapped, Map(config));
     if (mapped.has_value()) {
-      AddVariants(config, *mapped->kept, mapped->estimate, CutInto(1, &*mapped));
+      AddVariants(config, mapped->estimates, &*mapped);
     }
     return absl::OkStatus();
   }
@@ -211,20 +161,22 @@ class Enumerator {
         ISOMER_ASSIGN_OR_RETURN(mapped, Map(one_share));
         if (!mapped.has_value()) return absl::OkStatus();
       }
-      const MappedEstimate estimate = SharedOut(mapped->estimate, of_share, data / degrees.expert);
+      const BlockEstimates estimates =
+          SharedOut(mapped->estimates, of_share, data / degrees.expert);
       const int64_t most = options_.step.chunks.value_or(options_.policy.grid_chunks);
       for (int64_t chunks = options_.step.chunks.value_or(1); chunks <= most; ++chunks) {
         const bool may_interleave = stages > 1 && options_.bound_stages.empty();
         if (chunks > 1 && !may_interleave) break;
-        if (stages > static_cast<int64_t>(estimate.calls.size()) / chunks) break;
-        const ParallelConfig config = {.devices = options_.devices,
-                                       .stages = stages,
-                                       .micro_batches = n,
-                                       .degrees = degrees,
-                                       .chunks = chunks};
-        const std::vector<int>& cut = CutInto(stages * chunks, &*mapped);
-        if (chunks == 1 || LeadsThroughChunks(estimate, cut)) {
-          AddVariants(config, *mapped->kept, estimate, cut);
+        if (stages > static_cast<int64_t>(estimates.num_calls()) / chunks) break;
+        ParallelConfig config = {.devices = options_.devices,
+                                 .stages = stages,
+                                 .micro_batches = n,
+                                 .degrees = degrees,
+                                 .chunks = chunks};
+        for (std::vector<int64_t>& blocks :
+             OrdersOfBlocks(tables_.cost().machine(), stages, config.stage_devices())) {
+          config.blocks = std::move(blocks);
+          AddVariants(config, estimates, &*mapped);
         }
       }
     }
@@ -237,20 +189,23 @@ class Enumerator {
     auto mapped = graphs_.Map(config.degrees, &tables_);
     if (absl::IsNotFound(mapped.status())) return std::nullopt;
     ISOMER_RETURN_IF_ERROR(mapped.status());
-    Mapped result;
-    ISOMER_ASSIGN_OR_RETURN(result.estimate, EstimateMapped(*mapped, &tables_));
+    ISOMER_ASSIGN_OR_RETURN(
+        BlockEstimates estimates,
+        BlockEstimates::Of(*mapped, config.devices, options_.devices / config.devices, &tables_));
+    Mapped result{std::move(estimates)};
     const Graph& graph = graphs_.Of(config.degrees);
     std::vector<std::vector<bool>>& kept = kept_[&graph];
     for (size_t mode = kept.size(); mode < modes_; ++mode) {
-      kept.push_back(KeptCalls(static_cast<RecomputeMode>(mode), graph, result.estimate.compute));
+      kept.push_back(
+          KeptCalls(static_cast<RecomputeMode>(mode), graph, result.estimates.compute()));
     }
     result.kept = &kept;
     return result;
   }
 
   // `one`: of one share of the batch, which has all of it, on so many devices; for `data` of them.
-  MappedEstimate SharedOut(const MappedEstimate& one, int64_t of_share, int64_t data) const {
-    MappedEstimate estimate = one;
+  BlockEstimates SharedOut(const BlockEstimates& one, int64_t of_share, int64_t data) const {
+    BlockEstimates estimates = one.Joined(data);
     // Of sums of gradients, by their rate in large buckets.
     constexpr int64_t kBucketBytes = int64_t{25} << 20;
     const double us_per_byte = tables_.cost().CollectiveUs(Collective::kAllReduce, kBucketBytes,
@@ -258,53 +213,63 @@ class Enumerator {
                                static_cast<double>(kBucketBytes);
     const int64_t gradient = BytesOfWeight(base_, DataType::kFloat32).gradient;
     const auto shares = static_cast<double>(data);
-    for (CallEstimate& call : estimate.calls) {
-      call.us /= shares;
-      call.gather_us /= shares;
-      call.SetCopies(call.copies * data);
-      call.synchronisation_us += us_per_byte * static_cast<double>(call.weights * gradient);
+    for (MappedEstimate& estimate : estimates.distinct()) {
+      for (CallEstimate& call : estimate.calls) {
+        call.us /= shares;
+        call.gather_us /= shares;
+        call.SetCopies(call.copies * data);
+        call.synchronisation_us += us_per_byte * static_cast<double>(call.weights * gradient);
+      }
     }
-    return estimate;
+    return estimates;
   }
 
-  // Empty: bound calls do not suit.
-  const std::vector<int>& CutInto(int64_t chunks, Mapped* mapped) const {
-    const auto [cut, added] = mapped->cuts.try_emplace(chunks);
-    if (added) cut->second = StagesOfCalls(mapped->estimate, chunks, options_.bound_stages);
+  // Empty: bound calls do not suit. Where all devices are of one kind, times alone decide: how many
+  // share out the batch does not matter, nor what is kept.
+  std::vector<int> CutOf(const ParallelConfig& config, const std::vector<bool>& kept,
+                         const BlockEstimates& estimates, Mapped* mapped) const {
+    const CostModel& cost = tables_.cost();
+    if (!cost.uniform()) return CutIntoChunks(config, options_, cost, base_, kept, estimates);
+    const auto [cut, added] = mapped->cuts.try_emplace(config.num_chunks());
+    if (added) {
+      cut->second = CutIntoChunks(config, options_, cost, base_, kept, mapped->estimates);
+    }
     return cut->second;
   }
 
-  void AddVariants(const ParallelConfig& config, const std::vector<std::vector<bool>>& kept,
-                   const MappedEstimate& estimate, const std::vector<int>& cut) {
-    if (cut.empty()) return;
+  void AddVariants(const ParallelConfig& config, const BlockEstimates& estimates, Mapped* mapped) {
     std::vector<UpdateMethod> updates = {options_.update};
     if (options_.choose_update && config.data_degree() > 1) {
       updates = ZeroMethods(config.micro_batches);
       updates.insert(updates.begin(), UpdateMethod::kAllReduce);
     }
     for (UpdateMethod update : updates) {
-      for (size_t mode = 0; mode < kept.size(); ++mode) {
+      for (size_t mode = 0; mode < mapped->kept->size(); ++mode) {
         ParallelConfig variant = config;
         variant.update = update;
         variant.recomputation = static_cast<RecomputeMode>(mode);
         if (variant.recomputation != options_.step.recompute.value_or(variant.recomputation)) {
           continue;
         }
-        AddEstimate(variant, kept[mode], estimate, cut);
+        const std::vector<bool>& kept = (*mapped->kept)[mode];
+        const std::vector<int> cut = CutOf(variant, kept, estimates, mapped);
+        const bool interleaves = config.chunks > 1;
+        if (cut.empty() || (interleaves && !LeadsThroughChunks(estimates.compute(), cut))) continue;
+        AddEstimate(variant, kept, estimates, cut);
         if (config.stages == 1 || options_.steps_between_flushes == 1) continue;
         variant.steps_between_flushes = options_.steps_between_flushes;
-        AddEstimate(variant, kept[mode], estimate, cut);
+        AddEstimate(variant, kept, estimates, cut);
       }
     }
   }
 
   void AddEstimate(const ParallelConfig& config, const std::vector<bool>& kept,
-                   const MappedEstimate& estimate, const std::vector<int>& cut) {
+                   const BlockEstimates& estimates, const std::vector<int>& cut) {
     // 1F1B of two versions of weights has no more than a step's micro-batches under way.
     const int64_t of_step = config.micro_batches * config.chunks;
     if (config.steps_between_flushes > 1 && config.Shape().MostInFlight(0) > of_step) return;
     estimates_.push_back(
-        EstimateGrid(config, options_, tables_.cost(), base_, kept, estimate, cut));
+        EstimateGrid(config, options_, tables_.cost(), base_, kept, estimates, cut));
   }
 
   GridGraph& graphs_;
@@ -319,95 +284,7 @@ class Enumerator {
   std::vector<ConfigEstimate> estimates_;
 };
 
-// What chunks get from others is kept where they are, for their backward passes: each tensor once
-// in a chunk.
-void KeepWhatIsReceived(const MappedEstimate& mapped, absl::Span<const int> chunk_of_call,
-                        const PipelineShape& shape, std::vector<StageLoad>* stages) {
-  std::vector<int> last_chunk(chunk_of_call.begin(), chunk_of_call.end());  // that got the output
-  for (size_t i = 0; i < mapped.calls.size(); ++i) {
-    const int chunk = chunk_of_call[i];
-    for (const auto& operand : mapped.compute.nodes[i].operands) {
-      if (operand.producer < 0 || chunk_of_call[operand.producer] == chunk) continue;
-      if (std::exchange(last_chunk[operand.producer], chunk) == chunk) continue;
-      (*stages)[shape.StageOfLevel(chunk)].kept_bytes +=
-          mapped.calls[operand.producer].output_bytes;
-    }
-  }
-}
-
 }  // namespace
-
-ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostModel& model, const CostOptions& cost,
-                            const std::vector<bool>& kept, const MappedEstimate& mapped,
-                            absl::Span<const int> chunk_of_call) {
-  const PipelineShape shape = config.Shape();
-  std::vector<StageLoad> stages(config.stages);
-  std::vector<double> chunk_us(config.num_chunks(), 0);
-  int64_t segment_bytes = 0;
-  for (size_t i = 0; i < mapped.calls.size(); ++i) {
-    const CallEstimate& call = mapped.calls[i];
-    StageLoad& stage = stages[shape.StageOfLevel(chunk_of_call[i])];
-    const bool is_full = config.recomputation == RecomputeMode::kFull;
-    double& us = chunk_us[chunk_of_call[i]];
-    us += call.us * (is_full || !kept[i] ? 1 + kForwardShare : 1);
-    AddWeights(config, cost, call, &stage);
-    if (config.recomputation == RecomputeMode::kNone) {
-      stage.kept_bytes += call.kept_bytes + call.gathered_bytes;
-      continue;
-    }
-    if (!is_full) {
-      us += call.gather_us;
-      if (kept[i]) stage.kept_bytes += call.kept_bytes;
-      stage.again_bytes = std::max(stage.again_bytes, call.kept_bytes + call.gathered_bytes);
-      continue;
-    }
-    segment_bytes += call.kept_bytes + call.gathered_bytes;
-    stage.again_bytes = std::max(stage.again_bytes, segment_bytes);
-    if (!kept[i]) continue;
-    stage.kept_bytes += call.output_bytes;
-    segment_bytes = 0;
-  }
-  if (cost.training) KeepWhatIsReceived(mapped, chunk_of_call, shape, &stages);
-  ConfigEstimate result{config, 0, 0};
-  double sum = 0, slowest = 0, synchronisation = 0;
-  const auto n = static_cast<double>(config.micro_batches);
-  // Of each stage's chunks the first are on the way at one time, then the second: a stage does not
-  // make up for a long one with a short one.
-  for (int64_t c = 0; c < config.chunks; ++c) {
-    const auto first = chunk_us.begin() + c * config.stages;
-    slowest += *std::max_element(first, first + config.stages);
-    for (int64_t s = 0; s < config.stages; ++s) {
-      stages[shape.StageOfLevel(c * config.stages + s)].us += first[s];
-    }
-  }
-  slowest /= n;
-  const int64_t v = config.chunks;
-  for (int64_t s = 0; s < config.stages; ++s) {
-    const StageLoad& stage = stages[s];
-    sum += stage.us / n;
-    synchronisation = std::max(synchronisation, ExposedUs(config, options, stage));
-    // Of chunks.
-    const int64_t in_flight = shape.MostInFlight(s);
-    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
-    result.peak_bytes = std::max(result.peak_bytes, bytes);
-  }
-  if (config.stages > 1) {
-    // A small message, there and back, on each border of chunks; on a device beside what it
-    // computes.
-    const double message_us = model.SendUs(1, 0, static_cast<int32_t>(config.devices / 2));
-    const double of_borders = 2 * message_us * static_cast<double>(config.num_chunks());
-    slowest = std::max(slowest, of_borders / static_cast<double>(config.stages));
-    synchronisation += of_borders;
-  }
-  const double filling = std::max(0.0, sum - slowest);
-  const auto steps = static_cast<double>(config.steps_between_flushes), all = n * steps;
-  // The slowest stage works on all, or waits for the first, which are on their way through all.
-  const double one_by_one = all * slowest + filling / static_cast<double>(v);
-  const double through = slowest + filling + (all - 1) * slowest / static_cast<double>(v);
-  result.step_us = std::max(one_by_one, through) / steps + synchronisation;
-  return result;
-}
 
 PipelineShape ParallelConfig::Shape() const {
   PipelineShape shape{.num_stages = stages,
@@ -427,9 +304,9 @@ int64_t GridOptions::LeastStages() const {
 
 bool ParallelConfig::MapsLike(const ParallelConfig& other) const {
   const bool folds = Shape().folds, other_folds = other.Shape().folds;
-  return std::tie(devices, stages, micro_batches, degrees, chunks, folds) ==
+  return std::tie(devices, stages, micro_batches, degrees, chunks, folds, blocks) ==
          std::tie(other.devices, other.stages, other.micro_batches, other.degrees, other.chunks,
-                  other_folds);
+                  other_folds, other.blocks);
 }
 
 void ParallelConfig::SetOptions(Plan* plan) const {
@@ -470,6 +347,12 @@ std::string ParallelConfig::ToString() const {
   if (schedule != PipelineSchedule::k1F1B) {
     absl::StrAppend(&text, ", ", PipelineScheduleName(schedule));
   }
+  if (!blocks.empty()) {
+    absl::StrAppend(&text, ", stages from device ",
+                    absl::StrJoin(blocks, ", ", [this](std::string* out, int64_t block) {
+                      absl::StrAppend(out, block * stage_devices());
+                    }));
+  }
   return text;
 }
 
@@ -500,24 +383,26 @@ absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(GridGraph* graphs,
 absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& bound,
                               CostTables* tables, MappedModel* mapped) {
   if (config.stages == 1) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const MappedEstimate estimate, EstimateMapped(*mapped, tables));
-  // Algebra may leave fewer calls than there are stages.
-  const auto calls = static_cast<int64_t>(estimate.calls.size());
-  const std::vector<int> chunks =
-      StagesOfCalls(estimate, std::min(config.num_chunks(), calls), bound);
+  ISOMER_ASSIGN_OR_RETURN(
+      const BlockEstimates estimates,
+      BlockEstimates::Of(*mapped, config.stage_devices(), config.stages, tables));
+  const ComputeGraph& compute = estimates.compute();
+  const std::vector<bool> kept = KeptCalls(config.recomputation, mapped->graph, compute);
+  const std::vector<int> chunks = CutIntoChunks(config, {.bound_stages = bound}, tables->cost(),
+                                                tables->options(), kept, estimates);
   if (chunks.empty()) {
     return absl::NotFoundError("no cut into so many stages keeps bound calls in theirs");
   }
-  if (config.chunks > 1 && !LeadsThroughChunks(estimate, chunks)) {
+  if (config.chunks > 1 && !LeadsThroughChunks(compute, chunks)) {
     return absl::NotFoundError(absl::StrCat(
         "--pipeline=", config.stages, "x", config.chunks, ": cut into ", config.num_chunks(),
         " chunks, results of one pass over the next, and chunks "
         "cannot take turns"));
   }
-  std::vector<int64_t> stages;
+  std::vector<int64_t> blocks;
   const PipelineShape shape = config.Shape();
-  for (int chunk : chunks) stages.push_back(shape.StageOfLevel(chunk));
-  MoveToStages(estimate, stages, config.stage_devices(), mapped);
+  for (int chunk : chunks) blocks.push_back(config.BlockOfStage(shape.StageOfLevel(chunk)));
+  MoveToBlocks(compute, blocks, config.stage_devices(), mapped);
   return absl::OkStatus();
 }
 

@@ -61,7 +61,11 @@ struct ParallelConfig {
   int64_t chunks = 1;                 // of the model on each stage: interleaved 1F1B
   int32_t steps_between_flushes = 1;  // UpdateOptions
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  // The block of devices of each stage, block b being [b stage_devices, (b + 1) stage_devices);
+  // empty: in their order.
+  std::vector<int64_t> blocks = {};
 
+  int64_t BlockOfStage(int64_t stage) const { return blocks.empty() ? stage : blocks[stage]; }
   int64_t num_chunks() const { return stages * chunks; }
   int64_t stage_devices() const { return devices / stages; }
   int64_t data_degree() const { return stage_devices() / (degrees.tensor * degrees.context); }
@@ -95,13 +99,6 @@ struct GridOptions {
   int64_t LeastStages() const;  // that calls are bound to
 };
 
-// `estimate`: of a mapping onto one stage, under the tables' options `cost`; `kept`: its calls
-// whose results are (KeptCalls); `chunk_of_call`: as it is cut (StagesOfCalls).
-ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& options,
-                            const CostModel& model, const CostOptions& cost,
-                            const std::vector<bool>& kept, const MappedEstimate& estimate,
-                            absl::Span<const int> chunk_of_call);
-
 // Of every configuration that suits the model (the batch divides into data parallelism times
 // micro-batches; what has to be known of all samples is known of micro-batches apart), the
 // estimate; those that fit into `memory_bytes` first, the fastest first, then the smallest first.
@@ -115,8 +112,9 @@ absl::StatusOr<std::vector<ConfigEstimate>> EnumerateGrids(GridGraph* graphs,
 // no more of a call's choices than that it can be split.
 CostOptions OptionsOfStage(const ParallelConfig& config, CostOptions options, bool by_hand = false);
 
-// A mapping for the devices of a stage, onto all stages. REQUIRES: every call has a choice. Errors:
-// NotFound, bound calls do not suit so many stages, or results of a chunk pass over the next.
+// A mapping for the devices of a stage, onto all stages, cut by CutIntoChunks. REQUIRES: every call
+// has a choice. Errors: NotFound, bound calls do not suit so many stages, or results of a chunk
+// pass over the next.
 absl::Status SpreadOverStages(const ParallelConfig& config, const BoundStages& bound,
                               CostTables* tables, MappedModel* mapped);
 

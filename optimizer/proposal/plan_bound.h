@@ -15,9 +15,9 @@ namespace isomer {
 // Of plans over the model's graph, or over the one that algebra made for this plan (of
 // `rewritten`), if that is less. For pipelines, and where each weight is updated in a way of its
 // own, the work of one device, shared out among all: in however many pieces it is done, they take
-// no less together. Nothing for those where devices differ. `options`: of the tables, which have
-// others afterwards. `bound`: but for what is
-// enough, which is `close_bound` of the plan's step.
+// no less together; of several kinds of devices, by their speed, if no times are measured.
+// `options`: of the tables, which have others afterwards. `bound`: but for what is enough, which is
+// `close_bound` of the plan's step.
 absl::StatusOr<std::optional<LowerBound>> BoundOfPlan(const Graph& graph, const Plan& plan,
                                                       absl::Span<const Rewritten> rewritten,
                                                       CostOptions options, BoundOptions bound,

@@ -49,6 +49,7 @@ constexpr const Proposer* kProposers[] = {
     &kLeastRecomputation,
     &kOffload,
     &kPartSearches,
+    &kEvenClusters,
 };
 
 }  // namespace
@@ -59,6 +60,10 @@ constinit const Proposer kAlgebraFirst = {
 
 constinit const Proposer kPartSearches = {
     "part_searches", "whole searches on the fewer devices of plans that are near the best",
+    Proposer::When::kOwnRun, nullptr, nullptr};
+
+constinit const Proposer kEvenClusters = {
+    "even_clusters", "of several kinds of devices: plans of clusters where all are of one kind",
     Proposer::When::kOwnRun, nullptr, nullptr};
 
 absl::Span<const Proposer* const> AllProposers() { return kProposers; }

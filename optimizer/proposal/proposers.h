@@ -15,8 +15,8 @@
 namespace isomer {
 
 // Runs of the optimizer of their own (optimizer/search): one that rewrites for one device and then
-// maps, and those on the fewer devices of plans near the best.
-extern const Proposer kAlgebraFirst, kPartSearches;
+// maps, those on the fewer devices of plans near the best, and those for clusters of one kind.
+extern const Proposer kAlgebraFirst, kPartSearches, kEvenClusters;
 
 absl::Span<const Proposer* const> AllProposers();
 

@@ -13,7 +13,10 @@ Machine FirstDeviceOf(const Machine& machine) {
   one.kinds = {machine.kind(0)};
   one.unit_kinds.clear();
   one.topology = {};
-  for (Machine::Level& level : one.levels) level.count = 1;
+  for (Machine::Level& level : one.levels) {
+    level.count = 1;
+    level.of_kind.clear();  // there is nobody to send to
+  }
   return one;
 }
 

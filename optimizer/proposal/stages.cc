@@ -210,12 +210,78 @@ absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTab
   return Estimator(mapped, tables).Run();
 }
 
-std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
-                               const BoundStages& bound) {
-  const auto& nodes = estimate.compute.nodes;
-  const size_t count = nodes.size();
-  if (stages == 1) return std::vector<int>(count, 0);
-  const std::vector<StageRange> ranges = RangesOf(estimate.compute, bound);
+namespace {
+
+// The kinds of devices [first, first + count), each once.
+std::vector<int> KindsOn(const Machine& machine, int64_t first, int64_t count) {
+  std::set<int> kinds;
+  for (int64_t d = first; d < first + count; ++d) kinds.insert(machine.kind_index(d));
+  return {kinds.begin(), kinds.end()};
+}
+
+// Calls as long as on the slower of two places.
+void TakeSlower(const MappedEstimate& other, MappedEstimate* estimate) {
+  for (size_t i = 0; i < estimate->calls.size(); ++i) {
+    CallEstimate& call = estimate->calls[i];
+    const CallEstimate& there = other.calls[i];
+    call.us = std::max(call.us, there.us);
+    call.synchronisation_us = std::max(call.synchronisation_us, there.synchronisation_us);
+    call.gather_us = std::max(call.gather_us, there.gather_us);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<BlockEstimates> BlockEstimates::Of(const MappedModel& mapped, int64_t block_devices,
+                                                  int64_t blocks, CostTables* tables) {
+  const CostModel& cost = tables->cost();
+  if (cost.uniform()) {
+    ISOMER_ASSIGN_OR_RETURN(MappedEstimate all, EstimateMapped(mapped, tables));
+    return BlockEstimates(std::move(all));
+  }
+  const ComputeGraph compute = AnalyzeCompute(mapped.graph, tables->options().training);
+  BlockEstimates result;
+  std::map<std::vector<int>, int> known;  // by the kinds of a block's devices
+  for (int64_t block = 0; block < blocks; ++block) {
+    const auto [it, added] =
+        known.try_emplace(KindsOn(cost.machine(), block * block_devices, block_devices),
+                          static_cast<int>(result.distinct_.size()));
+    if (added) {
+      MappedModel there = mapped;
+      MoveToBlocks(compute, std::vector<int64_t>(compute.nodes.size(), block), block_devices,
+                   &there);
+      ISOMER_ASSIGN_OR_RETURN(MappedEstimate estimate, EstimateMapped(there, tables));
+      result.distinct_.push_back(std::move(estimate));
+    }
+    result.of_block_.push_back(it->second);
+  }
+  return result;
+}
+
+BlockEstimates BlockEstimates::Joined(int64_t parts) const {
+  if (of_block_.empty() || parts == 1) return *this;
+  BlockEstimates result;
+  std::map<std::set<int>, int> known;  // by the estimates of a block's parts
+  for (size_t first = 0; first + parts <= of_block_.size(); first += parts) {
+    const std::set<int> different(of_block_.begin() + first, of_block_.begin() + first + parts);
+    const auto [it, added] =
+        known.try_emplace(different, static_cast<int>(result.distinct_.size()));
+    if (added) {
+      result.distinct_.push_back(distinct_[*different.begin()]);
+      for (int part : different) TakeSlower(distinct_[part], &result.distinct_.back());
+    }
+    result.of_block_.push_back(it->second);
+  }
+  return result;
+}
+
+std::vector<int> StagesOfCalls(const BlockEstimates& estimates,
+                               absl::Span<const int64_t> block_of_stage, const BoundStages& bound,
+                               absl::Span<const StageRoom> rooms) {
+  const auto& nodes = estimates.compute().nodes;
+  const size_t count = nodes.size(), stages = block_of_stage.size();
+  if (stages == 1 && rooms.empty()) return std::vector<int>(count, 0);
+  const std::vector<StageRange> ranges = RangesOf(estimates.compute(), bound);
   // Ranges grow along edges, so this is a topological order.
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
@@ -224,27 +290,39 @@ std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
   });
   std::vector<size_t> place(count);
   for (size_t i = 0; i < count; ++i) place[order[i]] = i;
-  std::vector<double> us;
   std::vector<MadeByCall> made;
   std::vector<StageRange> allowed;
   for (size_t i = 0; i < count; ++i) {
     const size_t call = order[i];
-    us.push_back(estimate.calls[call].us);
-    made.push_back({i, i, estimate.calls[call].output_bytes});
+    made.push_back({i, i, estimates.of(block_of_stage[0]).calls[call].output_bytes});
     if (!bound.empty()) allowed.push_back(ranges[call]);
     for (const auto& operand : nodes[call].operands) {
       if (operand.producer >= 0) made[place[operand.producer]].last_use = i;
     }
   }
-  const std::vector<int> in_order = StagesOfCalls(us, made, static_cast<int>(stages), allowed);
+  std::map<int64_t, std::vector<double>> us;  // by class of blocks
+  std::vector<std::vector<int64_t>> bytes(rooms.size());
+  std::vector<StageCosts> costs;
+  for (size_t s = 0; s < stages; ++s) {
+    std::vector<double>& of_class = us[estimates.ClassOf(block_of_stage[s])];
+    for (size_t i = of_class.size(); i < count; ++i) {
+      of_class.push_back(estimates.of(block_of_stage[s]).calls[order[i]].us);
+    }
+    costs.push_back({of_class});
+    if (rooms.empty()) continue;
+    for (size_t i = 0; i < count; ++i) bytes[s].push_back(rooms[s].bytes[order[i]]);
+    costs.back().bytes = bytes[s];
+    costs.back().most_bytes = rooms[s].most_bytes;
+  }
+  const std::vector<int> in_order = StagesOfCalls(costs, made, allowed);
   if (in_order.empty()) return {};
   std::vector<int> stage_of_call(count);
   for (size_t i = 0; i < count; ++i) stage_of_call[order[i]] = in_order[i];
   return stage_of_call;
 }
 
-bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call) {
-  const auto& nodes = estimate.compute.nodes;
+bool LeadsThroughChunks(const ComputeGraph& compute, const std::vector<int>& chunk_of_call) {
+  const auto& nodes = compute.nodes;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const auto& operand : nodes[i].operands) {
       if (operand.producer < 0) continue;
@@ -254,11 +332,11 @@ bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& 
   return true;
 }
 
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int64_t>& stage_of_call,
-                  int64_t stage_devices, MappedModel* mapped) {
-  for (size_t i = 0; i < estimate.compute.nodes.size(); ++i) {
-    ShardingChoice& choice = mapped->choices.at(estimate.compute.nodes[i].id);
-    const int64_t by = stage_of_call[i] * stage_devices;
+void MoveToBlocks(const ComputeGraph& compute, absl::Span<const int64_t> block_of_call,
+                  int64_t block_devices, MappedModel* mapped) {
+  for (size_t i = 0; i < compute.nodes.size(); ++i) {
+    ShardingChoice& choice = mapped->choices.at(compute.nodes[i].id);
+    const int64_t by = block_of_call[i] * block_devices;
     choice.start += by;
     for (Placement& operand : choice.operands) operand.view.start += by;
     for (Placement& output : choice.outputs) output.view.start += by;

@@ -1,17 +1,20 @@
 // Estimates of mapped models, and their cut into the stages of a pipeline.
 //
 // A pipeline of S stages on D devices is a mapping onto D / S devices, of which every call is then
-// moved to the devices of its stage: stage s has devices [s D / S, (s + 1) D / S). Stages are cut
-// from the topological order of calls so that their times are balanced, whatever their number of
-// calls, and little crosses.
+// moved to the devices of its stage: stage s has devices [s D / S, (s + 1) D / S), or those of
+// another block of so many. Stages are cut from the topological order of calls so that their times
+// on their own devices are balanced, whatever their number of calls, and little crosses: a stage of
+// faster devices has more of the calls, one of less memory no more than it holds.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_STAGES_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_STAGES_H_
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "optimizer/mapping/cost_tables.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/sharding/compute_graph.h"
@@ -45,24 +48,63 @@ struct MappedEstimate {
 // REQUIRES: every call has a choice.
 absl::StatusOr<MappedEstimate> EstimateMapped(const MappedModel& mapped, CostTables* tables);
 
+// What a mapping's calls take on each of several blocks of devices that it may be moved to.
+class BlockEstimates {
+ public:
+  // Of a mapping onto the first of `block_devices`, on each of so many blocks: on a machine of one
+  // kind of device, one estimate for all.
+  static absl::StatusOr<BlockEstimates> Of(const MappedModel& mapped, int64_t block_devices,
+                                           int64_t blocks, CostTables* tables);
+  // The same on any block.
+  explicit BlockEstimates(MappedEstimate estimate) : distinct_({std::move(estimate)}) {}
+
+  // Of blocks that are each so many of these, which do the same at one time: a call is as long as
+  // on the slowest.
+  BlockEstimates Joined(int64_t parts) const;
+
+  const MappedEstimate& of(int64_t block) const {
+    return distinct_[of_block_.empty() ? 0 : of_block_[block]];
+  }
+  const ComputeGraph& compute() const { return distinct_[0].compute; }
+  size_t num_calls() const { return compute().nodes.size(); }
+  // Blocks whose estimates are one.
+  int64_t ClassOf(int64_t block) const { return of_block_.empty() ? 0 : of_block_[block]; }
+  std::vector<MappedEstimate>& distinct() { return distinct_; }
+
+ private:
+  BlockEstimates() = default;
+
+  std::vector<MappedEstimate> distinct_;
+  std::vector<int> of_block_;  // empty: 0 of each
+};
+
 // The stages that a user binds calls to.
 using BoundStages = std::map<NodeId, int64_t>;
 
-// The stage of every call, in the order of `estimate.compute.nodes`. Stages are cut from an order
-// of the calls that is the graph's but where it does not suit those that are bound: what leads to a
-// call of stage s goes before what follows from one of a later stage. Empty: so many stages, none
-// of them empty, do not suit. REQUIRES: stages >= 1, and not more than calls.
-std::vector<int> StagesOfCalls(const MappedEstimate& estimate, int64_t stages,
-                               const BoundStages& bound = {});
+// What a stage's devices hold: of each call, and at most.
+struct StageRoom {
+  std::vector<int64_t> bytes;
+  int64_t most_bytes = 0;
+};
+
+// The stage of every call, in the order of the graph's nodes, where stage s is on block
+// `block_of_stage[s]`. Stages are cut from an order of the calls that is the graph's but where it
+// does not suit those that are bound: what leads to a call of stage s goes before what follows from
+// one of a later stage. `rooms`: of each stage, or empty: they hold anything. Empty: so many
+// stages, none of them empty, do not suit, or do not hold the calls. REQUIRES: not more stages than
+// calls.
+std::vector<int> StagesOfCalls(const BlockEstimates& estimates,
+                               absl::Span<const int64_t> block_of_stage,
+                               const BoundStages& bound = {},
+                               absl::Span<const StageRoom> rooms = {});
 
 // Whether every result is read in the chunk that makes it or in the next: chunks of a stage take
 // turns only if none is passed over.
-bool LeadsThroughChunks(const MappedEstimate& estimate, const std::vector<int>& chunk_of_call);
+bool LeadsThroughChunks(const ComputeGraph& compute, const std::vector<int>& chunk_of_call);
 
-// Moves every call to the devices of its stage, of which there are `stage_devices`. A stage may
-// have several chunks of the model (PipelineShape::StageOfLevel, pcg/schedule/order/pipeline.h).
-void MoveToStages(const MappedEstimate& estimate, const std::vector<int64_t>& stage_of_call,
-                  int64_t stage_devices, MappedModel* mapped);
+// Moves every call to its block of `block_devices`.
+void MoveToBlocks(const ComputeGraph& compute, absl::Span<const int64_t> block_of_call,
+                  int64_t block_devices, MappedModel* mapped);
 
 }  // namespace isomer
 

@@ -63,7 +63,7 @@ class UpdateChoice {
   // Beside plans that fit, what should not is none.
   bool MayFit(const Plan& plan, const UpdateOptions& update) const {
     return !contest_.fits() ||
-           static_cast<double>(EstimatedPeakWith(update, plan)) <=
+           static_cast<double>(EstimatedPeakWith(update, plan, &contest_.cost().machine())) <=
                policy_.grid_memory_slack *
                    static_cast<double>(contest_.cost().machine().memory_bytes());
   }

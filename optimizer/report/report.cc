@@ -19,6 +19,7 @@
 #include "optimizer/report/report_json.h"
 #include "optimizer/report/split_text.h"
 #include "optimizer/report/throughput.h"
+#include "optimizer/report/unlike_devices.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/precision.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -321,13 +322,17 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     absl::StrAppend(&text, "  (", absl::StrJoin(result.ignoring, ", "),
                     ": without your constraints)\n");
   }
-  if (result.origin == kPriced) return text;
+  const auto unlike = UnlikeDevicesOf(result, explanation, cost.machine());
+  const std::string unlike_text =
+      unlike.has_value() ? absl::StrCat("\n", UnlikeDevicesText(*unlike, result)) : "";
+  if (result.origin == kPriced) return text + unlike_text;
   line("one device alone", result.single_device);
   if (result.single_device.step_us < plan.predicted_step_us) {
     absl::StrAppend(&text,
                     "  The model is too small for this machine: one device is predicted to be "
                     "faster\n  (--nodes=1 --devices_per_node=1 plans for it).\n");
   }
+  text += unlike_text;
   const SearchRecord& searches = result.searches;
   absl::StrAppendFormat(&text, "\nSearch: %.2f s; stopped: %s", result.seconds,
                         StopReasonName(searches.stop));

@@ -6,6 +6,7 @@
 #include "optimizer/report/inference_facts.h"
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/throughput.h"
+#include "optimizer/report/unlike_devices.h"
 #include "pcg/ir/precision.h"
 
 namespace isomer {
@@ -164,6 +165,10 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   json["proposers"] = ProposersJson(result.proposers);
   for (const Threshold& threshold : AllThresholds()) {
     json["policy"][threshold.name] = ValueOf(result.policy, threshold);
+  }
+  if (const auto unlike = UnlikeDevicesOf(result, explanation, cost.machine());
+      unlike.has_value()) {
+    json["unlike_devices"] = UnlikeDevicesJson(*unlike, result);
   }
   if (result.bound.has_value()) json["lower_bound"] = BoundJson(result);
   json["steps"] = plan.steps.size();

@@ -480,10 +480,16 @@ absl::StatusOr<OptimizeResult> Optimize(const Model& model, const RuleIndex& rul
   const CanonicalModel canonical = Canonicalize(model, options.equal, [&](const std::string& name) {
     return AreAbout(options.constraints, name);
   });
+  const bool looks_at_even = LooksAtEvenClusters(cost.machine(), options);
+  const Deadline deadline = Deadline::In(options.search.time_limit_s, options.search.watch);
+  if (looks_at_even) wanted.search.time_limit_s /= 2;
   SharedMemos shared;
   ISOMER_ASSIGN_OR_RETURN(OptimizeResult result,
                           Optimizer(canonical.model, rules, cost, wanted, &shared).Run());
   result.plan = OverOriginal(std::move(result.plan), model, canonical);
+  if (looks_at_even) {
+    ISOMER_RETURN_IF_ERROR(TryEvenClusters(model, rules, cost, options, deadline, &result));
+  }
   return result;
 }
 

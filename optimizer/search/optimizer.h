@@ -18,6 +18,7 @@
 #include "optimizer/proposal/proposer_ledger.h"
 #include "optimizer/proposal/search_policy.h"
 #include "optimizer/proposal/strategy_search.h"
+#include "optimizer/search/even_clusters.h"
 #include "optimizer/sharding/constraints.h"
 #include "optimizer/simulator/simulator.h"
 #include "optimizer/substitution/search.h"
@@ -53,6 +54,9 @@ struct OptimizeResult {
   // Where the search may choose what gradients are summed in: what the best plan takes that sums
   // them in the other.
   std::optional<Prediction> other_gradient_sums;
+
+  // On a machine of several kinds of devices: what it is held against.
+  std::vector<EvenCluster> even;
 
   // Relative gap between the plan's step and the bound. REQUIRES: a bound.
   double Gap() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -142,10 +143,15 @@ int64_t LimitOfShards(const Plan& plan, int64_t moments) {
   return std::clamp(kFewDevices * plan.graph.num_nodes(), kLimitOfSeconds, kLimitOfShards);
 }
 
-// Whether devices of one class are symmetric and share no link.
+// Whether devices of one class share no link and, where they are of one kind, are symmetric.
 bool IsRegular(const Machine& machine) {
-  return machine.topology.empty() && machine.kinds_in_use().size() == 1 &&
-         !machine.levels.back().shared;
+  return machine.topology.empty() && !machine.levels.back().shared;
+}
+
+// ClassOptions::alike.
+int64_t AlikeDevices(const Machine& machine) {
+  const int64_t alike = machine.devices_alike();
+  return alike == machine.num_devices() ? 0 : alike;
 }
 
 }  // namespace
@@ -219,14 +225,16 @@ absl::StatusOr<LoweredPlan> LowerMicroBatches(const Machine& machine, const Plan
     most_devices = std::max(most_devices, kMostOwners);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   const int64_t limit = LimitOfShards(plan, moments);
-  if (plan.num_devices <= most_devices || !regular) {
+  // Where kinds take turns in other numbers than the plan has, no fewer devices stand for all.
+  const int64_t alike = AlikeDevices(machine);
+  if (plan.num_devices <= most_devices || !regular || alike == 1) {
     if (moments == 1) return LowerPlan(plan);
     // All devices, but not all micro-batches.
     return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, limit, made);
   }
   // All devices of a node, so that they compete for its links; if that is too much, one of each
   // class of these, too.
-  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, limit, made);
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, limit, made, alike);
 }
 
 PredictedMemory MemoryOf(const CostModel& cost, LoweredPlan* lowered) {
@@ -234,14 +242,40 @@ PredictedMemory MemoryOf(const CostModel& cost, LoweredPlan* lowered) {
                        NumQueuesOfDevice(cost.machine()), &lowered->schedule);
 }
 
+// The device that has least left of its memory; sets the peaks of kinds, if there are several.
+size_t FullestDevice(const CostModel& cost, const std::vector<int64_t>& bytes_per_device,
+                     Simulation* simulation) {
+  if (cost.uniform()) {
+    return absl::c_max_element(bytes_per_device) - bytes_per_device.begin();
+  }
+  const Machine& machine = cost.machine();
+  size_t fullest = 0;
+  int64_t least_left = std::numeric_limits<int64_t>::max();
+  for (size_t d = 0; d < bytes_per_device.size(); ++d) {
+    const int kind = machine.kind_index(static_cast<int64_t>(d));
+    int64_t& peak = simulation->peak_bytes_of_kind[kind];
+    peak = std::max(peak, bytes_per_device[d]);
+    const int64_t left = machine.kinds[kind].memory_bytes - bytes_per_device[d];
+    if (left >= least_left) continue;
+    least_left = left;
+    fullest = d;
+  }
+  return fullest;
+}
+
 Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered) {
   const PredictedMemory memory = MemoryOf(cost, &lowered);
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory.plan);
-  simulation.peak_bytes = *absl::c_max_element(memory.bytes_per_device);
+  const size_t fullest = FullestDevice(cost, memory.bytes_per_device, &simulation);
+  const int64_t bytes = memory.bytes_per_device[fullest];
+  if (!cost.uniform()) simulation.memory = PeaksPerDevice(lowered.schedule)[fullest];
+  simulation.peak_bytes =
+      bytes -
+      (cost.uniform() ? 0 : cost.machine().more_memory_bytes(static_cast<int64_t>(fullest)));
   // Library allocations, and the gaps of the arena.
   simulation.memory.categories[static_cast<int>(MemoryCategory::kWorkspace)] +=
-      simulation.peak_bytes - simulation.memory.bytes;
-  simulation.memory.bytes = simulation.peak_bytes;
+      bytes - simulation.memory.bytes;
+  simulation.memory.bytes = bytes;
   return simulation;
 }
 
@@ -328,14 +362,14 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
 
 absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan) {
   const Machine& machine = cost.machine();
-  const int64_t node = machine.devices_per_node();
+  const int64_t node = machine.devices_per_node(), alike = AlikeDevices(machine);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
-  if (plan->num_devices <= kMostDevices || !IsRegular(machine) ||
-      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards, MomentsToMake(*plan, moments))) {
+  if (plan->num_devices <= kMostDevices || !IsRegular(machine) || alike == 1 ||
+      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards, MomentsToMake(*plan, moments), alike)) {
     return std::nullopt;
   }
   const auto lower = [&](int64_t made) {
-    return LowerPlanInClasses(*plan, {node}, kLimitOfSeconds, kLimitOfSeconds, made);
+    return LowerPlanInClasses(*plan, {node}, kLimitOfSeconds, kLimitOfSeconds, made, alike);
   };
   absl::StatusOr<Simulation> simulation = Predict(cost, lower, plan);
   if (absl::IsResourceExhausted(simulation.status())) return std::nullopt;

@@ -56,8 +56,12 @@ struct Simulation {
   Timeline timeline;
   double step_us = 0;
   double exposed_tail_us = 0;  // exposed tail: the time after the last gradient
+  // Of the fullest device, less what it has beyond the smallest memory of the machine: the plan
+  // fits if this does not exceed Machine::memory_bytes().
   int64_t peak_bytes = 0;
-  MemoryPeak memory;  // of the device with the highest peak
+  MemoryPeak memory;  // of that device, all its bytes
+  // Of several kinds of devices: all bytes of the fullest of each, by kind_index.
+  std::map<int, int64_t> peak_bytes_of_kind;
   // Total time of the busiest device's tasks, by kind.
   double compute_us = 0, communication_us = 0;
   // Of many micro-batches fewer are simulated. Those in the middle are alike, and a pipeline of S

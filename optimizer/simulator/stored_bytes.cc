@@ -30,8 +30,9 @@ ShardBytes BytesOfShard(const UpdateOptions& update, const std::string& weight, 
           on_device(each.gradient, traits.SplitsGradient(micro_batches))};
 }
 
-// Of the device that stores most.
-ShardBytes MostBytes(const Plan& plan, const UpdateOptions& update, int64_t micro_batches) {
+// Of the device that stores most, beyond what its memory is larger than the smallest.
+ShardBytes MostBytes(const Plan& plan, const UpdateOptions& update, int64_t micro_batches,
+                     const Machine* machine) {
   const Graph& graph = plan.graph;
   const std::vector<std::vector<Graph::Use>> users = graph.Users();
   // A view's first device has the first shard.
@@ -60,7 +61,9 @@ ShardBytes MostBytes(const Plan& plan, const UpdateOptions& update, int64_t micr
     bytes.gradient += std::min(low.gradient, own.gradient);
   }
   ShardBytes most;
-  for (const auto& [device, bytes] : on_device) {
+  const bool are_alike = machine == nullptr || machine->kinds_in_use().size() == 1;
+  for (auto& [device, bytes] : on_device) {
+    if (!are_alike) bytes.stored -= machine->more_memory_bytes(device);
     if (bytes.stored + bytes.gradient > most.stored + most.gradient) most = bytes;
   }
   return most;
@@ -68,17 +71,17 @@ ShardBytes MostBytes(const Plan& plan, const UpdateOptions& update, int64_t micr
 
 }  // namespace
 
-int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update) {
+int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update, const Machine* machine) {
   const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
-  const ShardBytes most = MostBytes(plan, update, micro_batches);
+  const ShardBytes most = MostBytes(plan, update, micro_batches, machine);
   return most.stored + (micro_batches > 1 ? most.gradient : 0);
 }
 
-int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan) {
+int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan, const Machine* machine) {
   const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
-  const ShardBytes now = MostBytes(plan, plan.update, micro_batches);
+  const ShardBytes now = MostBytes(plan, plan.update, micro_batches, machine);
   const int64_t besides = plan.predicted_peak_bytes - now.stored - now.gradient;
-  return LeastStoredBytes(plan, update) + std::max<int64_t>(0, besides);
+  return LeastStoredBytes(plan, update, machine) + std::max<int64_t>(0, besides);
 }
 
 }  // namespace isomer

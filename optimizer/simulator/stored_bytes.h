@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "optimizer/cost/cost.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/weight_update.h"
 
@@ -11,12 +12,15 @@ namespace isomer {
 
 // Bytes of weights, optimizer states and, of several micro-batches, sums of gradients that some
 // device stores throughout training `plan` with the update method `update`: a lower bound on its
-// peak.
-int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update);
+// peak. `machine`: where devices have unlike memories, less what the device has beyond the
+// smallest, as in Simulation::peak_bytes; null: they are alike.
+int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update,
+                         const Machine* machine = nullptr);
 
 // What the peak of a predicted plan becomes with another update, if what a step holds besides what
 // is stored stays. Off by what synchronisation holds for a while: buckets, and gathered weights.
-int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan);
+int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan,
+                          const Machine* machine = nullptr);
 
 }  // namespace isomer
 

@@ -40,6 +40,8 @@ struct Scenario {
     std::string name = std::string(model).substr(0, std::string(model).find('?')) + "_" + machine +
                        "_" + std::to_string(nodes) + "_" + plan + "_" + UpdateMethodName(update);
     if (precision != DataType::kFloat32) name += "_" + std::string(DataTypeName(precision));
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ':' || c == '+'; }, '_');
     return name;
   }
 };
@@ -208,7 +210,10 @@ INSTANTIATE_TEST_SUITE_P(
                              kDataParallel, UpdateMethod::kShardedWeights},
                     Scenario{kMixture, "dgx_h100", 4, 64, kPublished},
                     Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
-                             2, 4}),
+                             2, 4},
+                    Scenario{"alexnet", "dgx_h100:4+dgx_a100:4", 0, 64, kDataParallel},
+                    Scenario{"candle_uno", "dgx_h100:4+dgx_a100:4", 0, 128, kPipeline,
+                             UpdateMethod::kSharded, 2, 4}),
     [](const auto& info) { return info.param.Name(); });
 
 }  // namespace

@@ -293,13 +293,16 @@ struct FoundClasses {
 // others would lack devices that meet at the links of a node.
 std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                         int64_t most_shards, int64_t moments, int64_t represented,
-                                        int64_t made) {
+                                        int64_t made, int64_t alike) {
   std::optional<FoundClasses> classes;
   int64_t fewest = ShardsOf(plan, 1, 1);
   for (int64_t whole : wholes) {
     if (whole != wholes[0] && fewest <= most_shards) break;
-    std::optional<DeviceClasses> found = ClassesOfDevices(
-        plan, {.whole = whole, .moments = moments, .represented = represented, .widen = true});
+    std::optional<DeviceClasses> found = ClassesOfDevices(plan, {.whole = whole,
+                                                                 .alike = alike,
+                                                                 .moments = moments,
+                                                                 .represented = represented,
+                                                                 .widen = true});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, made, represented);
     if (classes.has_value() && shards >= fewest) continue;
@@ -375,16 +378,18 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
 int64_t LeastMade(int64_t moments) { return RepresentedMoments(moments); }
 
 bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards,
-                         int64_t made) {
+                         int64_t made, int64_t alike) {
   const absl::StatusOr<int64_t> moments = NumMicroBatches(plan.graph, plan.views);
   if (!moments.ok()) return false;
-  const std::optional<FoundClasses> found = FindClasses(
-      plan, wholes, most_shards, *moments, RepresentedMoments(*moments), std::min(*moments, made));
+  const std::optional<FoundClasses> found =
+      FindClasses(plan, wholes, most_shards, *moments, RepresentedMoments(*moments),
+                  std::min(*moments, made), alike);
   return found.has_value() && found->whole != wholes[0];
 }
 
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
-                                               int64_t most_shards, int64_t limit, int64_t made) {
+                                               int64_t most_shards, int64_t limit, int64_t made,
+                                               int64_t alike) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   // Only micro-batches that stand for others can be fewer than all.
   const auto made_of = [&](int64_t represented) {
@@ -392,7 +397,7 @@ absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<cons
   };
   for (int64_t represented : {RepresentedMoments(moments), moments}) {
     std::optional<FoundClasses> found =
-        FindClasses(plan, wholes, most_shards, moments, represented, made_of(represented));
+        FindClasses(plan, wholes, most_shards, moments, represented, made_of(represented), alike);
     if (!found.has_value()) continue;
     const Plan& few = found->classes.plan;
     const int64_t made = made_of(represented);

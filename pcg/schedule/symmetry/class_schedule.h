@@ -40,9 +40,11 @@ namespace isomer {
 // `made`: the micro-batches of the schedule, if that is fewer than the plan has: its first and
 // last, and so many of those between them, which are alike. All of them, if they are not, or if it
 // is less than LeastMade.
+// `alike`: ClassOptions::alike.
 absl::StatusOr<LoweredPlan> LowerPlanInClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                                int64_t most_shards, int64_t limit,
-                                               int64_t made = std::numeric_limits<int64_t>::max());
+                                               int64_t made = std::numeric_limits<int64_t>::max(),
+                                               int64_t alike = 0);
 
 // Of a plan of so many micro-batches; all, if none stand for others.
 int64_t LeastMade(int64_t moments);
@@ -51,7 +53,7 @@ int64_t LeastMade(int64_t moments);
 // links than among all, so that what they wait for each other is missing. Nothing of the plan but
 // its graph and views is looked at.
 bool LacksDevicesOfNodes(const Plan& plan, absl::Span<const int64_t> wholes, int64_t most_shards,
-                         int64_t made = std::numeric_limits<int64_t>::max());
+                         int64_t made = std::numeric_limits<int64_t>::max(), int64_t alike = 0);
 
 }  // namespace isomer
 

@@ -59,6 +59,7 @@ class ClassFinder {
       if (view.start < 0) return false;
       stage_ = std::gcd(stage_, view.start);
     }
+    if (options_.alike > 0) stage_ = std::gcd(stage_, options_.alike);
     if (stage_ > 0) weights.insert(stage_);
     if (plan_.num_devices % options_.whole == 0) weights.insert(options_.whole);
     for (int id = 0; id < graph_.num_nodes(); ++id) {

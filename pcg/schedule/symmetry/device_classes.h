@@ -43,6 +43,9 @@ struct ClassOptions {
   // Digits that weigh less than so many devices keep their values: all devices of a node, if one is
   // there.
   int64_t whole = 1;
+  // Digits that weigh so many devices or more keep their values, too, as kinds of devices may
+  // differ there (Machine::devices_alike); 0: all devices are alike.
+  int64_t alike = 0;
   // Views of `moments` micro-batches have `represented` in the plan on fewer devices.
   int64_t moments = 1, represented = 1;
   // Where an axis comes to lie over other digits, its degree must be cut alike, or there is no plan

@@ -1,4 +1,5 @@
 #include "optimizer/proposal/parallel_config.h"
+#include "optimizer/proposal/grid_estimate.h"
 
 #include <algorithm>
 #include <memory>
@@ -54,10 +55,11 @@ class Grids : public testing::Test {
     auto calls = EstimateMapped(*on_stage, tables_.get());
     tables_->set_options(base);
     EXPECT_TRUE(calls.ok()) << calls.status();
-    const std::vector<int> parts = StagesOfCalls(*calls, config.num_chunks());
-    return EstimateGrid(config, {.devices = config.devices}, *cost_, base,
-                        KeptCalls(RecomputeMode::kNone, model_.graph, calls->compute), *calls,
-                        parts);
+    const BlockEstimates blocks(*calls);
+    const GridOptions options{.devices = config.devices};
+    const std::vector<bool> kept = KeptCalls(RecomputeMode::kNone, model_.graph, calls->compute);
+    return EstimateGrid(config, options, *cost_, base, kept, blocks,
+                        CutIntoChunks(config, options, *cost_, base, kept, blocks));
   }
   // The plan holds, and takes about as long as estimated.
   absl::StatusOr<Simulation> SimulatedAsEstimated(const ConfigEstimate& estimate,
@@ -373,7 +375,8 @@ TEST_F(Grids, WhatIsReceivedIsKept) {
   mapped.calls[0].output_bytes = 1000;
   const auto peak_of = [&](int64_t stages, const std::vector<int>& stage_of_call, bool training) {
     return EstimateGrid({.devices = 2, .stages = stages, .micro_batches = 4}, {.devices = 2},
-                        *cost_, {.training = training}, {true, true, true}, mapped, stage_of_call)
+                        *cost_, {.training = training}, {true, true, true}, BlockEstimates(mapped),
+                        stage_of_call)
         .peak_bytes;
   };
   EXPECT_EQ(peak_of(1, {0, 0, 0}, true), 0);

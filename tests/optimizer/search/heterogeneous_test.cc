@@ -42,7 +42,8 @@ TEST(Heterogeneous, WhichNodeIsFasterDoesNotMatter) {
   EXPECT_NEAR(StepUs(Mixed(1, 4)) / StepUs(Mixed(4, 1)), 1, 0.05);
 }
 
-TEST(Heterogeneous, TheSmallestMemoryMustHoldThePlan) {
+// A plan on the other devices fits where one kind holds nothing.
+TEST(Heterogeneous, EachDeviceMustHoldItsPart) {
   Machine machine = Mixed(1, 1);
   const Model model = ResidualModel(2, 512, 512, 1024);
   const RuleSet rules = ExampleRules(model.graph);
@@ -50,7 +51,13 @@ TEST(Heterogeneous, TheSmallestMemoryMustHoldThePlan) {
   machine.kinds[1].memory_bytes = 1000;
   const auto result = Optimize(model, index, CostModel(machine), {});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_FALSE(result->fits);
+  EXPECT_TRUE(result->fits);
+  for (const MachineView& view : result->plan.views) EXPECT_LT(view.start, 2);
+  EXPECT_LE(result->simulation.peak_bytes_of_kind.at(1), 1000);
+  machine.kinds[0].memory_bytes = 1000;
+  const auto none = Optimize(model, index, CostModel(machine), {});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->fits);
 }
 
 }  // namespace
