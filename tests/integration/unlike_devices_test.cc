@@ -62,7 +62,7 @@ TEST(UnlikeDevices, WhatASearchFindsHoldsAndSaysWhatIsLost) {
   const std::string plan = ScratchFile("found.plan"), json = ScratchFile("found.json");
   const ProgramResult made =
       RunBinary("isomer-optimize", {kModel, "--machine=" + MachineFile(2, 4), "--loss_alone",
-                                    "--out=" + plan, "--json=" + json});
+                                    "--budget=4", "--out=" + plan, "--json=" + json});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("the 2 fast core alone"));
   EXPECT_THAT(made.out, HasSubstr("if all were 4 slow core"));
