@@ -21,19 +21,27 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$folder/cache}
 
-# Networks of the zoo with the settings that make them small.
+# Networks of the zoo with the settings that make them small: of each .small the last .name before it that is
+# no setting's, whose value would follow.
 networks=()
 while IFS= read -r network; do networks+=("$network"); done < <(
-  for file in models/zoo/*.cc; do
-    small=$(tr '\n' ' ' <"$file" | grep -oP '\.small = *\K"[^,;]*(?=,)' | tr -d '" ')
-    [[ -n $small ]] && echo "zoo:$(basename "$file" .cc)?$small"
-  done)
+  for file in models/zoo/networks/*.cc; do
+    tr '\n' ' ' <"$file" | grep -oP '\.name = "\K\w+"(?!, *\.value)|\.small\s*=\s*\K"[^,;]*(?=,)'
+  done | tr -d ' ' | awk '/^"/ { gsub(/"/, ""); print "zoo:" name "?" $0; next } { sub(/"/, ""); name = $0 }')
 exported=(models/data/bert_tiny.onnx models/data/digits_cnn.onnx models/data/digits_cnn_dynamic.onnx
   models/data/small/*.onnx)
+# Steps of a decoder, which leave keys and values for the next.
+steps=("zoo:gpt?layers=2&hidden=32&heads=4&vocabulary=61&cache=8&seq=1&batch=2"
+  "zoo:gpt?layers=1&hidden=24&heads=3&vocabulary=32&cache=8&seq=4&batch=4"
+  "zoo:llama?layers=2&hidden=32&heads=4&key_heads=2&intermediate=48&vocabulary=64&cache=8&seq=1&batch=2"
+  "zoo:llama?layers=1&hidden=32&heads=4&key_heads=1&intermediate=64&vocabulary=64&cache=16&seq=8&batch=4"
+  "zoo:mixtral?layers=1&hidden=32&heads=4&key_heads=2&experts=4&intermediate=32&vocabulary=32&dropless=1&cache=8&seq=1&batch=4"
+  models/data/decoder.onnx)
 operators=(tests/data/onnx/agree/*/model.onnx) # of few operators, most without weights
 
 pick() { # of the words given, one
   local words=("$@")
+  (($# > 0)) || { echo "nothing to draw from" >&2 && exit 1; }
   picked=${words[RANDOM % ${#words[@]}]}
 }
 
@@ -43,7 +51,7 @@ draw() {
   RANDOM=$((RANDOM ^ $1 % 32768))
   options=() model_options=()
   pick training training training inference && mode=$picked
-  pick network network network exported exported operator
+  pick network network network network exported exported operator step
   case $picked in
     network)
       pick "${networks[@]}" && model=$picked
@@ -52,6 +60,11 @@ draw() {
     exported)
       pick "${exported[@]}" && model=$picked
       [[ $model == *_dynamic.onnx ]] && pick 8 16 && model_options+=("--dim=batch=$picked")
+      ;;
+    step)
+      pick "${steps[@]}" && model=$picked
+      [[ $model == *.onnx ]] && model_options+=(--dim=batch=2 --dim=past=7 --dim=total=8)
+      mode=inference
       ;;
     operator)
       pick "${operators[@]}" && model=$picked
@@ -63,12 +76,17 @@ draw() {
     "summit 1 6" "workstation 1 2" "gb200_nvl72 1 8" "dgx_a100 2 2" "dgx_h200 4 1"
   read -r machine nodes devices <<<"$picked"
   options+=("--machine=$machine" "--nodes=$nodes" "--devices_per_node=$devices")
-  pick float32 float32 bfloat16 float16 && precision=$picked
+  pick float32 float32 bfloat16 float16 fp8 && precision=$picked
   options+=("--precision=$precision" "--mode=$mode")
+  if [[ $precision == fp8 ]]; then
+    pick tensor row block && options+=("--fp8_scaling=$picked")
+    pick ends none none && options+=("--fp8_keep=$picked")
+  fi
   if [[ $mode == training ]]; then
     pick sgd momentum adam lion adagrad && options+=("--optimizer=$picked")
     pick auto auto all_reduce sharded sharded_gradients sharded_weights owner && options+=("--update=$picked")
-    [[ $precision != float32 ]] && pick float32 "$precision" && options+=("--gradient_precision=$picked")
+    low=bfloat16 && [[ $precision == float16 ]] && low=float16
+    pick float32 float32 "$low" auto && options+=("--gradient_precision=$picked")
     pick -1 -1 0 1000 && options+=("--bucket_bytes=$picked")
     pick no no no yes && [[ $picked == yes ]] && options+=(--loss_alone)
   fi
@@ -83,6 +101,7 @@ draw_plan() {
   if [[ $picked == search ]]; then
     pick hierarchical hierarchical hierarchical enumeration egraph algebra sequential mcmc exhaustive
     [[ $picked =~ ^(mcmc|exhaustive)$ && $precision != float32 ]] && picked=hierarchical
+    [[ $picked == exhaustive && ${options[*]} == *--gradient_precision=@(bfloat16|auto)* ]] && picked=mcmc
     options+=("--search=$picked")
     case $picked in
       mcmc | exhaustive) options+=(--budget=2000 --time_limit=5) ;;
@@ -96,12 +115,16 @@ draw_plan() {
   options+=("--plan=$picked")
   if [[ $picked == grid ]]; then
     pick 1 1 2 4 && options+=("--tensor=$picked")
-    pick 1 1 1 2 && options+=("--context=$picked")
+    pick 1 1 1 2 4 && options+=("--context=$picked")
+    [[ $picked != 1 ]] && pick all_gather all_to_all auto && options+=("--context_exchange=$picked")
     pick 1 1 1 2 && options+=("--expert=$picked")
     pick 1 2 2 4 2x2 && options+=("--pipeline=$picked")
     pick 0 1 1 2 && options+=("--micro_batch_size=$picked")
     [[ $mode == training ]] && pick none none selective full && options+=("--recompute=$picked")
     pick 1 1 1 2 && [[ $mode == training && $picked != 1 ]] && options+=("--steps_between_flushes=$picked")
+    if [[ $mode == training && ${options[*]} != *--pipeline=1* && $picked == 1 ]]; then
+      pick 1f1b zb_h1 zb_h2 zb_v auto && options+=("--schedule=$picked")
+    fi
   fi
 }
 
@@ -159,4 +182,6 @@ done
 [[ -f $folder/refused ]] && LC_ALL=C sort "$folder/refused" | awk -F', as run ' '!seen[$1]++ { print "refused: " $0 }'
 echo "$((agree + none + refused + differ)) runs: $agree agree, $none have no plan that fits," \
   "$refused are refused, $differ differ"
+# A script that ended early has found nothing.
+[[ -n ${ONLY:-} ]] || ((agree + none + refused + differ == count)) || exit 1
 ((differ == 0 && 2 * agree >= agree + none + refused + differ))

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "pcg/ir/declared_operator.h"
+#include "pcg/ir/finite_cast.h"
 #include "pcg/ir/fp8.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
@@ -214,6 +215,15 @@ absl::Status NormalizeAttributes(Operator* op) {
           absl::StrCat("operator ", op->name(), ": no scaling ", AttributeText(*fp8), " of fp8"));
     }
     known.push_back(kFp8Attribute);
+  }
+  if (IsFiniteCast(*op)) {
+    const auto to = static_cast<DataType>(op->Int("to"));
+    const auto* set = std::get_if<int64_t>(op->Find(kFiniteAttribute));
+    if (set == nullptr || *set != 1 || !IsFloat(to) || to == DataType::kFloat32) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("operator ", op->name(), ": ", kFiniteAttribute, "=1 is of low floats"));
+    }
+    known.push_back(kFiniteAttribute);
   }
   for (const Attribute& attribute : op->attributes()) {
     if (std::find(known.begin(), known.end(), attribute.name) == known.end()) {

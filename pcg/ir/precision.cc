@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/finite_cast.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/ir/states.h"
@@ -97,7 +98,7 @@ class PrecisionRewrite {
   absl::Status RewriteNode(NodeId id);
   absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
   absl::Status AddLeaf(NodeId id, bool low);
-  absl::StatusOr<TensorRef> AddCast(DataType dtype, TensorRef from, const MachineView& view);
+  absl::StatusOr<TensorRef> AddCast(Operator cast, TensorRef from, const MachineView& view);
   absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
                                  const std::string& name, const MachineView& view);
   // Of tensors of the old graph.
@@ -188,11 +189,10 @@ absl::StatusOr<NodeId> PrecisionRewrite::AddNode(Operator op, std::vector<Tensor
   return id;
 }
 
-absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef from,
+absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(Operator op, TensorRef from,
                                                     const MachineView& view) {
-  auto [cast, added] = casts_.try_emplace({from, dtype});
+  auto [cast, added] = casts_.try_emplace({from, static_cast<DataType>(op.Int("to"))});
   if (added) {
-    Operator op(OpKind::kCast, {{"to", static_cast<int64_t>(dtype)}});
     const std::string name = result_.graph.node(from.node).name;
     ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
     cast->second = {id, 0};
@@ -203,10 +203,17 @@ absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(DataType dtype, TensorRef fr
   return cast->second;
 }
 
-// The tensor in another float type; one cast serves all its users.
+// The tensor in another float type; one cast serves all its users. What is made from integers and
+// constants alone may hide others by the lowest number; in inference, where nothing is
+// differentiated, so may what comes from the host: of an ONNX file such a number is a weight.
 absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& tensor) {
-  if (result_.graph.type(tensor.ref).dtype == wanted) return tensor.ref;
-  return AddCast(wanted, tensor.ref, tensor.view);
+  const TensorType& type = result_.graph.type(tensor.ref);
+  if (type.dtype == wanted) return tensor.ref;
+  const bool is_set = tensor.counted || (!training_ && tensor.on_host != HostLeaves::kOther);
+  const bool stays_finite = is_set && wanted == low_ && type.partials == 1;
+  return AddCast(stays_finite ? FiniteCast(low_)
+                              : Operator(OpKind::kCast, {{"to", static_cast<int64_t>(wanted)}}),
+                 tensor.ref, tensor.view);
 }
 
 absl::Status PrecisionRewrite::RewriteNode(NodeId id) {

@@ -10,15 +10,20 @@ namespace isomer {
 
 std::vector<State> StatesOf(const Graph& graph) {
   absl::flat_hash_map<std::string, NodeId> inputs;
+  std::vector<bool> is_read(graph.num_nodes(), false);
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node({id});
     if (node.op.kind() == OpKind::kInput) inputs.emplace(node.name, NodeId{id});
+    for (TensorRef input : node.inputs) is_read[input.node.value] = true;
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    is_read[output.tensor.node.value] = true;
   }
   std::vector<State> states;
   for (const Graph::NamedOutput& output : graph.outputs()) {
     const auto input = inputs.find(output.name);
     if (input == inputs.end() || output.tensor.node == input->second) continue;
-    states.push_back({output.name, input->second, output.tensor});
+    if (is_read[input->second.value]) states.push_back({output.name, input->second, output.tensor});
   }
   return states;
 }
@@ -33,13 +38,29 @@ std::vector<Graph::NamedOutput> OutputsForHost(const Graph& graph, bool training
 }
 
 absl::Status CheckStates(const Graph& graph) {
-  for (const State& state : StatesOf(graph)) {
+  const std::vector<State> states = StatesOf(graph);
+  absl::flat_hash_map<NodeId, std::string> names;  // by input
+  for (const State& state : states) {
     const TensorType& before = graph.type({state.input, 0});
     const TensorType& next = graph.type(state.next);
-    if (before == next) continue;
-    return absl::InvalidArgumentError(absl::StrCat("state '", state.name, "' is ",
-                                                   before.ToString(), ", and in the next step ",
-                                                   next.ToString()));
+    if (before != next) {
+      return absl::InvalidArgumentError(absl::StrCat("state '", state.name, "' is ",
+                                                     before.ToString(), ", and in the next step ",
+                                                     next.ToString()));
+    }
+    if (!names.emplace(state.input, state.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("state '", state.name, "' has two next values"));
+    }
+  }
+  for (const Graph::NamedOutput& output : OutputsForHost(graph, /*training=*/false)) {
+    NodeId from = output.tensor.node;
+    while (IsParallel(graph.node(from).op.kind())) from = graph.node(from).inputs[0].node;
+    const auto state = names.find(from);
+    if (state == names.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("output '", output.name, "' is state '",
+                                                   state->second,
+                                                   "' as it was, which the step writes over"));
   }
   return absl::OkStatus();
 }

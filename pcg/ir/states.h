@@ -22,13 +22,15 @@ struct State {
   TensorRef next;  // the output
 };
 
-// In order of the outputs. An output that is the input itself is none: nothing changes it.
+// In order of the outputs. An output that is the input itself is none: nothing changes it. Nor is
+// one whose input nobody reads.
 std::vector<State> StatesOf(const Graph& graph);
 
 // What the host gets of a step: in inference, all outputs but the states.
 std::vector<Graph::NamedOutput> OutputsForHost(const Graph& graph, bool training);
 
-// Ok if each state has the type of its input; the error names it.
+// Ok if each state has one next value, of the type of its input, and no output for the host is one
+// as it was before the step: that is written over by the end. The error names it.
 absl::Status CheckStates(const Graph& graph);
 
 // Of all states, whole.

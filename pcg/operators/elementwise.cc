@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/ir/finite_cast.h"
 #include "pcg/operators/operators.h"
 #include "pcg/support/status_macros.h"
 
@@ -167,6 +168,12 @@ Expr Clip(const Expr& x, double low, double high) {
   return Where(x < low, low, Where(Expr(high) < x, high, x));
 }
 
+// Of an infinite one the difference to itself is not a number.
+Expr FiniteNumber(const Expr& x, DataType low) {
+  const double most = LargestNumber(low);
+  return Where(Equal(x - x, 0.0), Clip(x, -most, most), x);
+}
+
 }  // namespace
 
 Expr UnaryBody(const Operator& op, const Expr& x) {
@@ -226,7 +233,7 @@ Expr UnaryBody(const Operator& op, const Expr& x) {
     case OpKind::kNot:
       return Equal(x, 0.0);
     case OpKind::kCast:  // The value; the type it is stored in rounds it.
-      return x;
+      return IsFiniteCast(op) ? FiniteNumber(x, static_cast<DataType>(op.Int("to"))) : x;
     default:
       return Apply(ScalarOp::kExp, x);
   }

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "pcg/evaluation/number.h"
+#include "pcg/ir/finite_cast.h"
 #include "runtime/cpu/elementwise.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/vector_math.h"
@@ -55,6 +56,13 @@ KernelFunction Step(const KernelCall& call, F f) {
 }
 
 KernelFunction CastKernel(const KernelCall& call) {
+  if (!call.gradient && IsFiniteCast(call.op)) {
+    const float most = static_cast<float>(LargestNumber(call.output_dtypes[0]));
+    return ElementwiseForward<1>(call, [most](auto x) {
+      const auto limit = static_cast<decltype(x)>(most);
+      return std::isinf(static_cast<double>(x)) ? x : x < -limit ? -limit : x > limit ? limit : x;
+    });
+  }
   if (!call.gradient) return ElementwiseForward<1>(call, [](auto x) { return x; });
   const int64_t count = call.outputs[0].Volume();
   return [count, from = call.output_dtypes[0], to = call.dtypes[0]](Reads reads, Writes writes) {

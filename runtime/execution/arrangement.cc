@@ -1,9 +1,12 @@
 #include "runtime/execution/arrangement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
+#include "absl/types/span.h"
+#include "pcg/ir/finite_cast.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 #include "runtime/device/elements.h"
@@ -345,12 +348,20 @@ void Arrangement::Walk(const Box& box, absl::FunctionRef<void(const LeafLine&)> 
   if (line.count > 0) f(line);
 }
 
+// As casts of what comes from the host leave it (pcg/ir/finite_cast.h).
+static void StayFinite(double most, absl::Span<double> numbers) {
+  for (double& number : numbers) {
+    if (!std::isinf(number)) number = std::clamp(number, -most, most);
+  }
+}
+
 absl::Status Arrangement::ReadBox(const LeafValues& leaves, const Box& box, DataType dtype,
                                   void* buffer) const {
   // Of a leaf that lies in a file so much stays in memory (64 MiB of float32).
   constexpr int64_t kMostKept = int64_t{16} << 20;
   std::map<NodeId, const LeafValues::Leaf*> found;
   std::vector<double> numbers;
+  const bool is_low = dtype == DataType::kBFloat16 || dtype == DataType::kFloat16;
   absl::Status status;
   int64_t kept = 0;
   ForEachLine(box, [&](const LeafLine& line) {
@@ -364,6 +375,7 @@ absl::Status Arrangement::ReadBox(const LeafValues& leaves, const Box& box, Data
     }
     numbers.resize(std::max(numbers.size(), static_cast<size_t>(line.count)));
     leaf->Read(line.first, line.stride, line.count, numbers.data());
+    if (is_low) StayFinite(LargestNumber(dtype), absl::MakeSpan(numbers).first(line.count));
     StoreElements(numbers.data(), line.count, dtype,
                   static_cast<char*>(buffer) + line.place * BytesPerElement(dtype));
     if ((kept += line.count) < kMostKept) return;

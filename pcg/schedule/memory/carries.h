@@ -13,15 +13,10 @@
 
 #include "pcg/ir/graph.h"
 #include "pcg/ir/operator.h"
+#include "pcg/schedule/carry.h"
 #include "pcg/schedule/schedule.h"
 
 namespace isomer {
-
-// Whether the task moves to an input: that is what carries do.
-inline bool IsCarry(const Schedule& schedule, const Task& task) {
-  return task.phase == Phase::kForward && task.kind != TaskKind::kFeed && !task.writes.empty() &&
-         task.writes[0] != kNoBuffer && schedule.buffers[task.writes[0]].role == BufferRole::kInput;
-}
 
 // The operand that a call may write its result over, element by element or in part; -1: none.
 int OperandInPlace(const Operator& op);

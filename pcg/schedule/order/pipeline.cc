@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/carry.h"
 #include "pcg/schedule/order/pipeline_chunks.h"
 #include "pcg/schedule/order/slot_order.h"
 #include "pcg/schedule/order/weight_gradients.h"
@@ -142,8 +143,9 @@ bool CrossesGroups(const Task& task, const std::vector<int32_t>& group) {
 
 namespace {
 
-bool IsOfMicroBatch(const Task& task, Phase phase) {
-  return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
+bool IsOfMicroBatch(const Schedule& schedule, const Task& task, Phase phase) {
+  return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed &&
+         !IsCarry(schedule, task);
 }
 
 // Of devices that stand for others, transfers have the buffers of those, too (symmetric_devices.h).
@@ -157,7 +159,8 @@ std::set<std::pair<int32_t, int32_t>> EdgesOf(const Schedule& schedule,
   std::set<std::pair<int32_t, int32_t>> edges;
   auto group = [&](BufferId id) { return stages.group[schedule.buffers[id].device]; };
   for (const Task& task : schedule.tasks) {
-    if (!IsOfMicroBatch(task, Phase::kForward) || !CrossesGroups(task, stages.group)) continue;
+    if (!IsOfMicroBatch(schedule, task, Phase::kForward) || !CrossesGroups(task, stages.group))
+      continue;
     for (BufferId from : task.reads) {
       if (!IsThere(schedule, task, from)) continue;
       for (BufferId to : task.writes) {
@@ -296,8 +299,10 @@ class MicroBatchOrder {
     absl::flat_hash_map<Slot, int32_t> index;
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
-      if (!IsOfMicroBatch(task, Phase::kForward) && !IsOfMicroBatch(task, Phase::kBackward))
+      if (!IsOfMicroBatch(schedule_, task, Phase::kForward) &&
+          !IsOfMicroBatch(schedule_, task, Phase::kBackward)) {
         continue;
+      }
       slot_[t] = index.try_emplace(SlotOf(t), static_cast<int32_t>(index.size())).first->second;
     }
     FindNeeds(index.size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "pcg/schedule/carry.h"
 
 namespace isomer {
 namespace {
@@ -42,7 +43,8 @@ class ChunkFinder {
 
  private:
   bool IsOf(const Task& task, Phase phase) const {
-    return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed;
+    return task.phase == phase && task.moment != kNoMoment && task.kind != TaskKind::kFeed &&
+           !IsCarry(schedule_, task);
   }
   bool Crosses(const Task& task) const { return CrossesGroups(task, stages_.group); }
   bool IsGradient(BufferId id) const {

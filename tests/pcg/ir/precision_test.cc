@@ -1,12 +1,20 @@
 #include "pcg/ir/precision.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "pcg/evaluation/evaluator.h"
+#include "pcg/ir/finite_cast.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/schedule.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
@@ -107,6 +115,61 @@ output "loss" = %6
   EXPECT_EQ(TypesOf(graph, OpKind::kMul), Types{kBF16});
   EXPECT_EQ(TypesOf(graph, OpKind::kScale), (Types{kF32, kF32}));
   EXPECT_EQ(TypesOf(graph, OpKind::kReduceMean), Types{kF32});
+}
+
+// A mask is what attention must not see times the lowest number of float32, which bfloat16 and
+// float16 round to minus infinity. What is computed from values overflows as it does.
+TEST(Precision, WhatIsCountedStaysFinite) {
+  const std::string text = R"(
+%0 = input "hidden" : i64[4]
+%1 = constant "lowest" : f32[4]
+%2 = input "x" : f32[4]
+%3 = cast(%0) {to=0} : f32[4]
+%4 = mul(%3, %1) : f32[4]
+%5 = add(%2, %4) : f32[4]
+%6 = add(%5, %1) : f32[4]
+output "y" = %6
+)";
+  const Graph graph = InBFloat16(text, "").graph;
+  int finite = 0, others = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node({id});
+    if (node.op.kind() != OpKind::kCast || node.outputs[0].dtype != kBF16) continue;
+    const bool is_of_x = graph.node(node.inputs[0].node).name == "x";
+    EXPECT_EQ(IsFiniteCast(node.op), !is_of_x) << graph.Label({id});
+    ++(is_of_x ? others : finite);
+  }
+  EXPECT_EQ(finite, 2);  // of the mask, and of the constant
+  EXPECT_EQ(others, 1);
+}
+
+TEST(Precision, FiniteCastsTakeTheLargestNumberOfTheirType) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (const auto& [low, largest] :
+       {std::pair(kBF16, 0x1.FEp127), std::pair(DataType::kFloat16, 65504.0)}) {
+    EXPECT_EQ(LargestNumber(low), largest);
+    const absl::StatusOr<Declaration> d = Declare(FiniteCast(low), {Shape{6}});
+    ASSERT_TRUE(d.ok()) << d.status();
+    Array<double> x({6});
+    x.data = {kMost, -kMost, kInfinity, -kInfinity, 1.5, std::nan("")};
+    const auto y = Evaluate<double>(*d, FullBox(*d), {&x});
+    ASSERT_TRUE(y.ok()) << y.status();
+    const std::vector<double> expected = {largest, -largest, kInfinity, -kInfinity, 1.5};
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ((*y)[0].data[i], expected[i]) << i;
+    EXPECT_TRUE(std::isnan((*y)[0].data[5]));
+  }
+}
+
+// It is for low floats, and says no more than that.
+TEST(Precision, FiniteCastsOfOtherTypesAreNone) {
+  for (const char* attributes : {"finite=1, to=0", "finite=1, to=1", "finite=2, to=3"}) {
+    const auto graph = ParseGraph(
+        absl::StrCat("%0 = input \"x\" : f32[4]\n%1 = cast(%0) {", attributes, "} : f32[4]\n"));
+    EXPECT_THAT(std::string(graph.status().message()),
+                testing::HasSubstr("finite=1 is of low floats"))
+        << attributes;
+  }
 }
 
 // Gates in another order, as ONNX has them: the host puts them so, in float32, and one cast

@@ -54,5 +54,55 @@ output "count" = %1
             "state 'count' is f32[2,4], and in the next step f32[1,4]");
 }
 
+TEST(States, AreReadBySomebody) {
+  const Graph graph = GraphOfText(R"(
+%0 = input "count" : f32[4]
+%1 = input "x" : f32[4]
+%2 = relu(%1) : f32[4]
+output "count" = %2
+)");
+  EXPECT_TRUE(StatesOf(graph).empty());
+  EXPECT_EQ(OutputsForHost(graph, /*training=*/false).size(), 1u);
+  // Another state's next value is a use.
+  const Graph handed_on = GraphOfText(R"(
+%0 = input "last" : f32[4]
+%1 = input "before" : f32[4]
+%2 = relu(%1) : f32[4]
+output "before" = %0
+output "last" = %2
+)");
+  EXPECT_EQ(StatesOf(handed_on).size(), 2u);
+  EXPECT_EQ(CheckStates(handed_on), absl::OkStatus());
+}
+
+TEST(States, HaveOneNextValue) {
+  const Graph graph = GraphOfText(R"(
+%0 = input "count" : f32[4]
+%1 = relu(%0) : f32[4]
+%2 = exp(%0) : f32[4]
+output "count" = %1
+output "count" = %2
+)");
+  EXPECT_EQ(std::string(CheckStates(graph).message()), "state 'count' has two next values");
+}
+
+// By the end of a step it is the next one; what is computed of it before is not.
+TEST(States, AreNoOutputsAsTheyWere) {
+  const std::string text = R"(
+%0 = input "count" : f32[4]
+%1 = partition(%0) {axis=0, degree=2} : f32[4:2]
+%2 = relu(%1) : f32[4:2]
+%3 = combine(%2) {axis=0, degree=2} : f32[4]
+%4 = combine(%1) {axis=0, degree=2} : f32[4]
+output "count" = %3
+)";
+  for (const char* old : {"%0", "%4"}) {
+    const Graph graph = GraphOfText(text + "output \"old\" = " + old + "\n");
+    EXPECT_EQ(std::string(CheckStates(graph).message()),
+              "output 'old' is state 'count' as it was, which the step writes over");
+  }
+  EXPECT_EQ(CheckStates(GraphOfText(text + "output \"twice\" = %3\n")), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace isomer

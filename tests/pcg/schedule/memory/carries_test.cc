@@ -158,6 +158,38 @@ output "b" = %0
               HasSubstr("states take their next values from each other, 'a' among them"));
 }
 
+// Two stages in two micro-batches. Both read the state, and the second makes the next one, which
+// goes back to the first: no slot of the step waits for that.
+TEST(Carries, TheLastStageLeavesAStateToTheFirst) {
+  const Graph graph = Parsed(R"(
+%0 = input "h" : f32[4,2]
+%1 = input "x" : f32[4,2]
+%2 = partition(%0) {axis=0, degree=2} : f32[4:2,2]
+%3 = partition(%0) {axis=0, degree=2} : f32[4:2,2]
+%4 = partition(%1) {axis=0, degree=2} : f32[4:2,2]
+%5 = mul(%2, %4) : f32[4:2,2]
+%6 = relu(%5) : f32[4:2,2]
+%7 = add(%6, %3) : f32[4:2,2]
+%8 = combine(%7) {axis=0, degree=2} : f32[4,2]
+output "h" = %8
+)");
+  std::vector<MachineView> views = ViewsOf(graph);
+  for (int id = 2; id < 8; ++id) {
+    views[id].start = id == 3 || id == 6 || id == 7 ? 1 : 0;
+    views[id].strides.assign(4, 0);
+    views[id].moments = {2, 1, 1, 1};
+  }
+  ScheduleOptions options;
+  options.training = false;
+  options.num_devices = 2;
+  const absl::StatusOr<Schedule> schedule = LowerGraph(graph, views, options);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(CheckSchedule(graph, *schedule), absl::OkStatus());
+  std::map<TaskKind, int> kinds;
+  for (int32_t t : CarriesOf(*schedule)) ++kinds[schedule->tasks[t].kind];
+  EXPECT_EQ(kinds, (std::map<TaskKind, int>{{TaskKind::kLocal, 2}, {TaskKind::kSendReceive, 2}}));
+}
+
 TEST(Carries, InTrainingAStateIsAnOutput) {
   const Graph graph = Parsed(R"(
 %0 = input "a" : f32[4]
