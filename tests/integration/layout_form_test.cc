@@ -29,21 +29,21 @@
 namespace isomer {
 namespace {
 
-bool ShownEqual(const ConcreteSide& source, const ConcreteSide& target,
-                const InputNumbers& numbers) {
+bool LayoutsShownEqual(const ConcreteSide& source, const ConcreteSide& target,
+                       const InputNumbers& numbers) {
   std::set<std::string> lemmas;
   return EqualSides(source, target, &lemmas, numbers).ok();
 }
 
-bool KeepsNothing(const std::string&) { return false; }
+bool LayoutKeepsNothing(const std::string&) { return false; }
 
-std::map<std::string, int> CallsOf(const Graph& graph) {
+std::map<std::string, int> CallsOfLayout(const Graph& graph) {
   std::map<std::string, int> calls;
   for (NodeId id : graph.TopologicalOrder()) ++calls[std::string(graph.node(id).op.name())];
   return calls;
 }
 
-Model ModelOf(const std::string& text) {
+Model LayoutModelOf(const std::string& text) {
   absl::StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   return {"net", *std::move(graph), {}, "loss"};
@@ -274,8 +274,9 @@ output "loss" = %29
 )";
 
 TEST(LayoutForm, PackedQueriesKeysAndValuesAreOneSplit) {
-  const CanonicalModel canonical = Canonicalize(ModelOf(kPacked), ShownEqual, KeepsNothing);
-  const std::map<std::string, int> calls = CallsOf(canonical.model.graph);
+  const CanonicalModel canonical =
+      Canonicalize(LayoutModelOf(kPacked), LayoutsShownEqual, LayoutKeepsNothing);
+  const std::map<std::string, int> calls = CallsOfLayout(canonical.model.graph);
   EXPECT_EQ(calls.at("split"), 1);
   EXPECT_EQ(calls.at("reshape"), 4);    // of queries, keys, values, and heads put together
   EXPECT_EQ(calls.at("transpose"), 4);  // likewise
@@ -288,8 +289,9 @@ TEST(LayoutForm, PackedQueriesKeysAndValuesAreOneSplit) {
 
 TEST(LayoutForm, NamesThatAUserGivesStay) {
   for (const std::string kept : {"packed", "flat"}) {
-    const CanonicalModel canonical = Canonicalize(
-        ModelOf(kPacked), ShownEqual, [&](const std::string& name) { return name == kept; });
+    const CanonicalModel canonical =
+        Canonicalize(LayoutModelOf(kPacked), LayoutsShownEqual,
+                     [&](const std::string& name) { return name == kept; });
     int found = 0;
     for (int id = 0; id < canonical.model.graph.num_nodes(); ++id) {
       const Node& node = canonical.model.graph.node(id);
@@ -302,7 +304,7 @@ TEST(LayoutForm, NamesThatAUserGivesStay) {
 }
 
 TEST(LayoutForm, ShortChainsStay) {
-  const Model model = ModelOf(R"(
+  const Model model = LayoutModelOf(R"(
 %0 = input "x" : f32[8,16,32]
 %1 = weight "w" : f32[16,4]
 %2 = input "target" : f32[8,32,4]
@@ -311,16 +313,16 @@ TEST(LayoutForm, ShortChainsStay) {
 %5 = mse(%4, %2) : f32[]
 output "loss" = %5
 )");
-  EXPECT_TRUE(Canonicalize(model, ShownEqual, KeepsNothing).steps.empty());
+  EXPECT_TRUE(Canonicalize(model, LayoutsShownEqual, LayoutKeepsNothing).steps.empty());
 }
 
 TEST(LayoutForm, PlansSaySoAndAreAccepted) {
   const RuleSet rules = LoadRules(DataPath("rules/default.rules")).value();
   const RuleIndex index(rules);
   const CostModel cost(LoadMachine("dgx_h100", 1, 2).value());
-  const Model model = ModelOf(kPacked);
+  const Model model = LayoutModelOf(kPacked);
   OptimizeOptions options;
-  options.equal = ShownEqual;
+  options.equal = LayoutsShownEqual;
   options.search.budget = 20;
   options.search.cache = false;
   auto result = Optimize(model, index, cost, options);

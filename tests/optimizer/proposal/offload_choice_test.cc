@@ -67,7 +67,9 @@ TEST_F(OffloadChoiceTest, NothingIsOffloadedOverASlowBusOrNone) {
     EXPECT_TRUE(other.plan.offloaded.empty());
     EXPECT_EQ(other.plan.predicted_step_us, again.plan.predicted_step_us);
     // The proposer is not even asked where there is no bus.
-    if (host_bytes_per_us == 0) EXPECT_EQ(other.proposers.rows().count("offload"), 0u);
+    if (host_bytes_per_us == 0) {
+      EXPECT_EQ(other.proposers.rows().count("offload"), 0u);
+    }
   }
 }
 
