@@ -32,7 +32,11 @@ ProgramResult Planned(const std::string& path, const std::vector<std::string>& f
 void ExpectRefusal(const ProgramResult& result, const std::string& why) {
   EXPECT_EQ(result.exit_code, 2) << result.out;
   EXPECT_THAT(result.err, HasSubstr(why));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  const size_t line = result.err.find("error: ");
+  ASSERT_NE(line, std::string::npos);
+  EXPECT_EQ(
+      std::count(result.err.begin() + static_cast<std::ptrdiff_t>(line), result.err.end(), '\n'), 1)
+      << result.err;
 }
 
 TEST(MemoryFlags, AreRefusedWhereTheyDoNotApply) {

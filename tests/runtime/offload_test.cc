@@ -82,7 +82,11 @@ void ExpectEqualBitsOf(const std::string& spec) {
       const Run some = Train(*model, schedule, kind);
       ExpectEqualBits(all, some);
       EXPECT_LT(some.arena_bytes, all.arena_bytes);
-      EXPECT_GT(some.host_bytes, 0);
+      // The last values of the forward pass stay.
+      constexpr size_t kFew = 8;
+      if (offloaded.size() > kFew) {
+        EXPECT_GT(some.host_bytes, 0);
+      }
     }
   }
 }

@@ -59,15 +59,16 @@ TEST_F(OffloadChoiceTest, TakesThePlaceOfRecomputationWhereTheBusIsFast) {
   ExpectPlanHolds(away.plan, rules_);
 }
 
-TEST_F(OffloadChoiceTest, NothingIsOffloadedOverASlowBusOrNone) {
+// Over a slow bus what is small may go, where it is hidden; there is nothing to look at without
+// one.
+TEST_F(OffloadChoiceTest, NothingIsLostByASlowBusOrNone) {
   const int64_t limit = OptimizeIn(0, 0, false).plan.predicted_peak_bytes / 2;
   const OptimizeResult again = OptimizeIn(limit, 0, false);
   for (double host_bytes_per_us : {0.0, 1.0}) {
     const OptimizeResult other = OptimizeIn(limit, host_bytes_per_us, true);
-    EXPECT_TRUE(other.plan.offloaded.empty());
-    EXPECT_EQ(other.plan.predicted_step_us, again.plan.predicted_step_us);
-    // The proposer is not even asked where there is no bus.
+    EXPECT_LE(other.plan.predicted_step_us, again.plan.predicted_step_us);
     if (host_bytes_per_us == 0) {
+      EXPECT_TRUE(other.plan.offloaded.empty());
       EXPECT_EQ(other.proposers.rows().count("offload"), 0u);
     }
   }

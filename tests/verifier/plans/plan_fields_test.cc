@@ -54,7 +54,7 @@ TEST(PlanFields, EachIsCheckedOrRefused) {
             [](Plan* p) { p->mode = "inference", p->recomputed = {NodeId{3}}; }},
            {"offloaded: there is no backward pass",
             [](Plan* p) { p->mode = "inference", p->offloaded = {NodeId{3}}; }},
-           {"offloaded: node 3 is computed again, too",
+           {"offloaded: node %3 is computed again, too",
             [](Plan* p) { p->recomputed = p->offloaded = {NodeId{3}}; }},
            {"offloaded: values of several steps",
             [](Plan* p) { p->offloaded = {NodeId{3}}, p->update.steps_between_flushes = 2; }},
