@@ -164,6 +164,17 @@ TEST(Inference, AnExportedDecoderSaysWhatOnnxRuntimeSays) {
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.err, HasSubstr("4 outputs are inputs of the next step"));
   EXPECT_EQ(Generated(plan, flags), TokenLists{lines[1]});
+
+  // Random inputs hide all tokens: the mask is the lowest number of float32 everywhere.
+  for (const char* precision : {"bfloat16", "float16"}) {
+    const std::string low = ScratchFile("low.plan");
+    std::vector<std::string> in_low = arguments;
+    in_low.insert(in_low.end(),
+                  {std::string("--precision=") + precision, "--out=" + low, "--quiet"});
+    ASSERT_EQ(RunBinary("isomer-optimize", in_low).exit_code, 0) << precision;
+    const ProgramResult checked = RunBinary("isomer-run", {low, "--check", "--steps=1"});
+    EXPECT_EQ(checked.exit_code, 0) << precision << checked.out << checked.err;
+  }
   std::vector<std::string> to_verify = {"plan", plan, "--model=" + model};
   to_verify.insert(to_verify.end(), sizes.begin(), sizes.end());
   const ProgramResult verdict = RunBinary("isomer-verify", to_verify);
@@ -229,6 +240,20 @@ TEST(Inference, AStateIsFedAsItWasAndFetchedAsItIsNext) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   count.data = {2, 4, -3, 8};
   EXPECT_EQ(*ReadFile(next), NpyFileOf(count, DataType::kFloat32));
+}
+
+// More devices than heads, and one sample: a cache has heads where other inputs have a sequence.
+TEST(Inference, FewHeadsAreSplitOnce) {
+  const std::string plan = ScratchFile("few_heads.plan");
+  for (const char* heads : {"4", "6"}) {
+    const ProgramResult planned = RunBinary(
+        "isomer-optimize",
+        {absl::StrCat("zoo:gpt?layers=1&hidden=24&vocabulary=16&cache=8&seq=1&batch=1&heads=",
+                      heads),
+         "--mode=inference", "--machine=dgx_h100", "--nodes=1", "--budget=1", "--out=" + plan});
+    ASSERT_EQ(planned.exit_code, 0) << planned.err;
+    EXPECT_EQ(RunBinary("isomer-verify", {"plan", plan}).exit_code, 0) << heads;
+  }
 }
 
 TEST(Inference, ThroughputChoosesTheBatch) {
