@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/machine/machine_units.h"
+#include "optimizer/report/against_text.h"
 #include "optimizer/report/explanation.h"
 #include "optimizer/report/folded_name.h"
 #include "optimizer/report/headline.h"
@@ -203,18 +204,14 @@ std::string MemoryText(const MemoryPeak& peak, const LoweredPlan& lowered) {
 // `fits`: the compared plan fits; one that does not is no alternative to a plan that does.
 std::string PredictionLine(const std::string& name, const Prediction& p, bool fits,
                            const OptimizeResult& result) {
-  const double plan_us = result.plan.predicted_step_us;
   if (p == kNotSimulated) {
     return absl::StrFormat("  %-22s not simulated: too few of its devices are alike\n", name);
   }
-  const double saves = plan_us == p.step_us ? 0 : 100 * (1 - plan_us / p.step_us);
   return absl::StrFormat("  %-22s %10s a step  %10s per device  %s\n", name, StepText(p.step_us),
                          BytesText(p.peak_bytes),
-                         result.fits && !fits ? "(does not fit)"
-                         : saves >= 0.05      ? absl::StrFormat("(the plan saves %.1f %%)", saves)
-                         : saves > -0.05      ? "(the plan takes as long)"
-                                              : absl::StrFormat("(the plan takes %.1f %% longer)",
-                                                                100 * (plan_us / p.step_us - 1)));
+                         result.fits && !fits
+                             ? "(does not fit)"
+                             : AgainstText(result.plan.predicted_step_us, p.step_us));
 }
 
 // Equal rules are one; which they are is for who wants to check them.

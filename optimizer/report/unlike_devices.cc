@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "optimizer/machine/machine_units.h"
+#include "optimizer/report/against_text.h"
 #include "pcg/support/bytes_text.h"
 
 namespace isomer {
@@ -27,13 +28,6 @@ std::string EvenName(const EvenCluster& even) {
       absl::StrCat(even.machine.num_devices(), " ", even.machine.device_name());
   return even.is_part ? absl::StrCat("the ", devices, " alone")
                       : absl::StrCat("if all were ", devices);
-}
-
-std::string AgainstText(double even_us, double plan_us) {
-  const double saves = 100 * (1 - plan_us / even_us);
-  if (saves >= 0.05) return absl::StrFormat("(the plan saves %.1f %%)", saves);
-  if (saves > -0.05) return "(the plan takes as long)";
-  return absl::StrFormat("(the plan takes %.1f %% longer)", 100 * (plan_us / even_us - 1));
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ std::string UnlikeDevicesText(const UnlikeDevices& unlike, const OptimizeResult&
       text += "no plan found fits\n";
     } else {
       absl::StrAppendFormat(&text, "%10s a step  %s\n", TimeText(even.there.step_us, 4),
-                            AgainstText(even.there.step_us, plan_us));
+                            AgainstText(plan_us, even.there.step_us));
     }
   }
   if (unlike.without_loss_us > 0) {

@@ -32,6 +32,11 @@ std::string DomainText(const DeclaredAttribute& attribute) {
 
 }  // namespace
 
+AttributeValue DeclaredAttribute::Of(double number) const {
+  if (is_number) return number;
+  return static_cast<int64_t>(number);
+}
+
 absl::Span<const OpKind> AllOpKinds() { return TheRegistry().kinds; }
 
 absl::StatusOr<OpKind> AddDeclaredOperator(DeclaredOperator declared) {
@@ -62,11 +67,12 @@ const OperatorTraits& internal::TraitsOfDeclared(OpKind kind) {
   return DeclaredOperatorOf(kind).traits;
 }
 
-const DeclaredOperator* DeclaredForOnnx(absl::string_view domain, absl::string_view op_type) {
-  for (const DeclaredOperator& declared : DeclaredOperators()) {
-    if (declared.onnx_name == op_type && declared.onnx_domain == domain) return &declared;
+std::optional<OpKind> DeclaredForOnnx(absl::string_view domain, absl::string_view op_type) {
+  for (const OpKind kind : AllOpKinds().subspan(kNumBuiltInOpKinds)) {
+    const DeclaredOperator& declared = DeclaredOperatorOf(kind);
+    if (declared.onnx_name == op_type && declared.onnx_domain == domain) return kind;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 uint64_t DeclarationDigest(OpKind kind) {
@@ -110,11 +116,7 @@ absl::Status NormalizeDeclaredAttributes(Operator* op) {
       return error(": attribute '", attribute.name, "' is ", value, ", not in ",
                    DomainText(attribute));
     }
-    if (attribute.is_number) {
-      op->Set(attribute.name, value);
-    } else {
-      op->Set(attribute.name, static_cast<int64_t>(value));
-    }
+    op->Set(attribute.name, attribute.Of(value));
   }
   return absl::OkStatus();
 }

@@ -26,6 +26,8 @@ struct DeclaredAttribute {
   bool is_number = false;       // else an integer
   std::optional<double> value;  // that it has where a call does not say
   double least = 0, most = 0;   // inclusive
+
+  AttributeValue Of(double number) const;  // of its type
 };
 
 struct DeclaredOperator {
@@ -45,8 +47,8 @@ absl::StatusOr<OpKind> AddDeclaredOperator(DeclaredOperator declared);
 const std::vector<DeclaredOperator>& DeclaredOperators();
 // REQUIRES: !IsBuiltIn(kind).
 const DeclaredOperator& DeclaredOperatorOf(OpKind kind);
-// nullptr: no operator is declared for such nodes.
-const DeclaredOperator* DeclaredForOnnx(absl::string_view domain, absl::string_view op_type);
+// Nothing: no operator is declared for such nodes.
+std::optional<OpKind> DeclaredForOnnx(absl::string_view domain, absl::string_view op_type);
 
 // Of what the operator of that name means, by its declaration; 0 for those that are not declared.
 uint64_t DeclarationDigest(OpKind kind);

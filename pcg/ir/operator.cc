@@ -12,6 +12,7 @@
 #include "pcg/ir/declared_operator.h"
 #include "pcg/ir/finite_cast.h"
 #include "pcg/ir/fp8.h"
+#include "pcg/ir/operator_facts.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
 
@@ -59,6 +60,16 @@ int MinOperands(OpKind kind) {
 }
 int MaxOperands(OpKind kind) {
   return IsBuiltIn(kind) ? SpecOf(kind).max_operands : DeclaredOperatorOf(kind).operands;
+}
+
+std::string AttributeList(OpKind kind) {
+  if (IsBuiltIn(kind)) return SpecOf(kind).attributes;
+  return absl::StrJoin(DeclaredOperatorOf(kind).attributes, " ",
+                       [](std::string* out, const DeclaredAttribute& attribute) {
+                         absl::StrAppend(out, attribute.name);
+                         if (!attribute.value.has_value()) return;
+                         absl::StrAppend(out, "=", AttributeText(attribute.Of(*attribute.value)));
+                       });
 }
 
 absl::StatusOr<OpKind> ParseOpKind(absl::string_view name) {

@@ -5,9 +5,6 @@
 #include <cstdint>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "pcg/ir/declared_operator.h"
 #include "pcg/ir/operator_traits.h"
 #include "pcg/ir/type_inference.h"
 
@@ -17,17 +14,6 @@ namespace {
 // Operand 1 is a weight in common use.
 bool HasWeight(OpKind kind) {
   return (IsContraction(kind) && !IsAttention(kind)) || IsLookUp(kind);
-}
-
-absl::string_view BuiltInAttributeList(OpKind kind) {
-  switch (kind) {
-#define V(kind, name, min, max, attributes, declared_by) \
-  case OpKind::k##kind:                                  \
-    return attributes;
-    ISOMER_OPERATORS(V)
-#undef V
-  }
-  return "";
 }
 
 }  // namespace
@@ -279,20 +265,6 @@ std::vector<std::vector<int>> LinearOperandSets(const Declaration& declaration) 
     sets.push_back(std::move(set));
   }
   return sets;
-}
-
-std::string AttributeList(OpKind kind) {
-  if (IsBuiltIn(kind)) return std::string(BuiltInAttributeList(kind));
-  return absl::StrJoin(DeclaredOperatorOf(kind).attributes, " ",
-                       [](std::string* out, const DeclaredAttribute& attribute) {
-                         absl::StrAppend(out, attribute.name);
-                         if (!attribute.value.has_value()) return;
-                         const AttributeValue value =
-                             attribute.is_number
-                                 ? AttributeValue(*attribute.value)
-                                 : AttributeValue(static_cast<int64_t>(*attribute.value));
-                         absl::StrAppend(out, "=", AttributeText(value));
-                       });
 }
 
 std::vector<DataType> ValueTypes(const Operator& op, const std::vector<TensorType>& operands) {

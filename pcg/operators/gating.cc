@@ -92,8 +92,9 @@ constexpr OperatorTraits kTop2GatingTraits = {
 // Each token chooses the k experts with the largest scores, of which those of equal scores are
 // taken in order. X[g..,s,e] are positive scores (below, g stands for all dims of groups); B[e],
 // operand 1 if there is one, is added to them for the choice alone (DeepSeek-AI, 2024,
-// section 2.1.2). R[g,s,e] = sum_f [X + B of e < that of f] + [both are equal] [f < e], the rank of
-// e An expert has a slot for each of the first `capacity` tokens of the group that choose it:
+// section 2.1.2).
+// R[g,s,e] = sum_f [X + B of e < that of f] + [both are equal] [f < e], the rank of e
+// An expert has a slot for each of the first `capacity` tokens of the group that choose it:
 // P[g,s,e] = sum_t [t < s] [R[g,t,e] < k]
 // N[g,s]   = sum_e (R < k ? X : 0)
 // The weight of choice r, 0 if there was no slot; its slot, counted over all experts, or 0; and the

@@ -24,12 +24,7 @@ bool IsSmall(const Declaration& d) {
 void EvaluateOn(const OperatorSyntax& syntax, int64_t size) {
   Operator op(OpKind::kRelu);
   for (const DeclaredAttribute& attribute : syntax.attributes) {
-    const double value = attribute.value.value_or(attribute.least);
-    if (attribute.is_number) {
-      op.Set(attribute.name, value);
-    } else {
-      op.Set(attribute.name, static_cast<int64_t>(value));
-    }
+    op.Set(attribute.name, attribute.Of(attribute.value.value_or(attribute.least)));
   }
   std::vector<Shape> shapes;
   for (const OperandSyntax& operand : syntax.operands) {

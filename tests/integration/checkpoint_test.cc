@@ -14,6 +14,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "pcg/support/file.h"
+#include "tests/integration/losses.h"
 #include "tests/integration/program.h"
 
 namespace isomer {
@@ -37,22 +38,6 @@ std::vector<std::string> FlagsOfTraining(const std::string& plan, int64_t steps,
               {plan, absl::StrCat("--data=", SourceFile("models/data/digits.csv")),
                "--data_scale=0.0625", "--learning_rate=0.01", absl::StrCat("--steps=", steps)});
   return more;
-}
-
-// The losses of a run that is expected to end well.
-std::vector<double> LossesOf(std::vector<std::string> flags) {
-  const std::string json = ScratchFile("losses.json");
-  flags.push_back("--json=" + json);
-  const ProgramResult result = RunBinary("isomer-run", flags);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  google::protobuf::Struct summary;
-  EXPECT_TRUE(
-      google::protobuf::util::JsonStringToMessage(ReadFile(json).value_or(""), &summary).ok());
-  std::vector<double> losses;
-  for (const auto& loss : summary.fields().at("loss").list_value().values()) {
-    losses.push_back(loss.number_value());
-  }
-  return losses;
 }
 
 std::vector<double> Behind(const std::vector<double>& losses, size_t steps) {

@@ -13,9 +13,9 @@
 #include "runtime/checking/check_executions.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/execution/job.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 #include "tests/runtime/agreement.h"
 
 namespace isomer {

@@ -97,8 +97,8 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
 }
 
 // A node of an operator that the user declares.
-absl::Status ImportDeclared(const DeclaredOperator& declared, const OnnxNode& node,
-                            ImportState* state) {
+absl::Status ImportDeclared(OpKind kind, const OnnxNode& node, ImportState* state) {
+  const DeclaredOperator& declared = DeclaredOperatorOf(kind);
   if (static_cast<int>(node.inputs.size()) != declared.operands ||
       static_cast<int>(node.outputs.size()) > declared.traits.most_outputs) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -106,7 +106,6 @@ absl::Status ImportDeclared(const DeclaredOperator& declared, const OnnxNode& no
         declared.name, " has ", declared.operands, " and ", declared.traits.most_outputs));
   }
   NodeImporter importer(node, state);
-  ISOMER_ASSIGN_OR_RETURN(const OpKind kind, ParseOpKind(declared.name));
   Operator op(kind);
   for (const DeclaredAttribute& attribute : declared.attributes) {
     if (!importer.attributes.Has(attribute.name)) continue;
@@ -194,7 +193,7 @@ absl::Status DefineAlias(const std::string& name, const std::string& of, ImportS
 absl::Status ImportNode(const OnnxNode& node, ImportState* state,
                         std::vector<RefusedNode>* refused) {
   if (!IsKnownOperator(state->onnx, node)) return absl::UnimplementedError("unknown operator");
-  if (const auto* declared = DeclaredForOnnx(node.domain, node.op); declared != nullptr) {
+  if (const auto declared = DeclaredForOnnx(node.domain, node.op); declared.has_value()) {
     return ImportDeclared(*declared, node, state);
   }
   if (IsControlFlow(node.op)) return ImportControlFlow(node, state, refused);
@@ -206,7 +205,7 @@ absl::Status ImportNode(const OnnxNode& node, ImportState* state,
 }
 
 bool IsKnownOperator(const OnnxGraph& graph, const OnnxNode& node) {
-  if (DeclaredForOnnx(node.domain, node.op) != nullptr) return true;
+  if (DeclaredForOnnx(node.domain, node.op).has_value()) return true;
   if (!node.domain.empty() || !MeansTheSameSince(graph.OpsetOf(node), node.op)) return false;
   return FindOnnxOperator(node.op) != nullptr || IsFoldable(node.op) || node.op == "Shape" ||
          node.op == "Size" || IsControlFlow(node.op) || IsSequenceOperator(node.op);

@@ -170,7 +170,7 @@ class Instantiation {
     return holds ? absl::OkStatus() : error();
   }
 
-  // What statements use a name for, in the whole operator.
+  // The leading dims, and those that statements index, reduce or take the coordinate of.
   void AddDims() {
     for (size_t i = 0; i < leading_.size(); ++i) {
       leading_dims_.push_back(d_.Parallel(absl::StrCat("i", i), leading_[i]));
@@ -447,10 +447,9 @@ class Instantiation {
     }
     statements_.emplace(statement.name, static_cast<int>(shapes_of_statements_.size()));
     shapes_of_statements_.push_back(ShapeOf(indices));
-    for (const int dim : reduced) (statement.output < 0 ? whole_ : summed_).push_back(dim);
-    if (statement.reduction != Reduction::kSum) {
-      whole_.insert(whole_.end(), reduced.begin(), reduced.end());
-    }
+    const bool gives_partials = statement.output >= 0 && statement.reduction == Reduction::kSum;
+    std::vector<int>& of_kind = gives_partials ? summed_ : whole_;
+    of_kind.insert(of_kind.end(), reduced.begin(), reduced.end());
     if (statement.output >= 0) {
       ++outputs_;
       d_.OutputReduced(indices, statement.reduction, reduced, std::move(body));
@@ -559,7 +558,7 @@ class Instantiation {
   std::map<std::string, int> statements_;
   std::vector<Shape> shapes_of_statements_;
   std::vector<int> used_;            // dims of the value at hand
-  std::vector<int> whole_, summed_;  // dims that are reduced
+  std::vector<int> summed_, whole_;  // dims that are reduced: into partial sums, and otherwise
   int outputs_ = 0;
 };
 

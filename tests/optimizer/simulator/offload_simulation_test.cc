@@ -6,8 +6,8 @@
 #include "optimizer/cost/cost.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/simulator/simulator.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 
 namespace isomer {
 namespace {

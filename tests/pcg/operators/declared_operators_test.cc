@@ -66,8 +66,8 @@ TEST(DeclaredOperators, AreReadFromAFile) {
   EXPECT_FALSE(IsBuiltIn(*kind));
   EXPECT_EQ(MinOperands(*kind), 2);
   EXPECT_NE(DeclarationDigest(*kind), 0);
-  EXPECT_EQ(DeclaredForOnnx("com.example", "ScaledGlu")->name, "scaled_glu");
-  EXPECT_EQ(DeclaredForOnnx("", "ScaledGlu"), nullptr);
+  EXPECT_EQ(DeclaredForOnnx("com.example", "ScaledGlu"), *kind);
+  EXPECT_EQ(DeclaredForOnnx("", "ScaledGlu"), std::nullopt);
   // A half turn exchanges halves.
   const Tensor x = Filled({1, 4}, {1, 2, 3, 4}), zero = Filled({1, 2}, {0, 0}),
                one = Filled({1, 2}, {1, 1});

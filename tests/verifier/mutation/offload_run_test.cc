@@ -10,9 +10,9 @@
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 #include "verifier/mutation/program_run.h"
 #include "verifier/mutation/schedule_run.h"
 

@@ -13,28 +13,14 @@
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 
 namespace isomer {
 namespace {
 
 using testing::HasSubstr;
-
-// Layers of a tanh after a product, all of one width; the loss is the sum of squares.
-std::string Chain(int layers) {
-  std::string text = "%0 = input \"x\" : f32[64,8]\n%1 = input \"t\" : f32[64,8]\n";
-  int id = 2, last = 0;
-  for (int layer = 0; layer < layers; ++layer, id += 3) {
-    absl::StrAppend(&text, "%", id, " = weight \"w", layer, "\" : f32[8,8]\n");
-    absl::StrAppend(&text, "%", id + 1, " = matmul(%", last, ", %", id, ") : f32[64,8]\n");
-    absl::StrAppend(&text, "%", id + 2, " = tanh(%", id + 1, ") : f32[64,8]\n");
-    last = id + 2;
-  }
-  absl::StrAppend(&text, "%", id, " = mse(%", last, ", %1) : f32[]\noutput \"loss\" = %", id, "\n");
-  return text;
-}
 
 Schedule LoweredChain(const Graph& graph, const std::vector<NodeId>& recomputed) {
   ScheduleOptions options = TrainingOptions(1);
@@ -55,7 +41,7 @@ int CallsIn(const Schedule& schedule, Phase phase) {
 
 TEST(Recomputation, ActivationsOfAChainAreThoseOfSegmentsAndOfOne) {
   constexpr int64_t kTensor = 64 * 8 * 4;
-  const Graph graph = Parsed(Chain(16));
+  const Graph graph = Parsed(TanhLayers(16));
   const MemoryPeak all = LargestPeak(LoweredChain(graph, {}));
   // x, t, a tensor for each of 16 layers (the gradient of tanh needs its result alone), the loss.
   EXPECT_EQ(all.of(MemoryCategory::kActivations), 18 * kTensor + 4);
@@ -78,14 +64,14 @@ TEST(Recomputation, ActivationsOfAChainAreThoseOfSegmentsAndOfOne) {
 }
 
 TEST(Recomputation, OfEverythingDoesNothingTwiceAgain) {
-  const Graph graph = Parsed(Chain(6));
+  const Graph graph = Parsed(TanhLayers(6));
   const Schedule schedule = LoweredChain(graph, ComputedNodes(graph));
   EXPECT_EQ(CheckSchedule(graph, schedule), absl::OkStatus()) << schedule.ToString(graph);
   EXPECT_EQ(CallsIn(schedule, Phase::kBackward), 12);
 }
 
 TEST(Recomputation, InferenceHasNoneOfIt) {
-  const Graph graph = Parsed(Chain(2));
+  const Graph graph = Parsed(TanhLayers(2));
   ScheduleOptions options = TrainingOptions(1);
   options.training = false;
   options.recomputed = ComputedNodes(graph);
@@ -141,7 +127,7 @@ TEST(Recomputation, StaysWithinStagesAndMicroBatches) {
 
 TEST(Recomputation, PlansKeepItsNodes) {
   Plan plan;
-  plan.graph = Parsed(Chain(3));
+  plan.graph = Parsed(TanhLayers(3));
   plan.model.graph = plan.graph;
   plan.model.loss = "loss";
   plan.views = SequentialViews(plan.graph);
@@ -166,7 +152,7 @@ TEST(Recomputation, PlansKeepItsNodes) {
 }
 
 std::string Verdict(const std::function<void(Schedule*)>& change) {
-  const Graph graph = Parsed(Chain(4));
+  const Graph graph = Parsed(TanhLayers(4));
   Schedule schedule = LoweredChain(graph, ComputedNodes(graph));
   change(&schedule);
   return std::string(CheckSchedule(graph, schedule).message());

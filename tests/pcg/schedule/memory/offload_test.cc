@@ -15,9 +15,9 @@
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 
 namespace isomer {
 namespace {
@@ -25,20 +25,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int64_t kTensor = 64 * 8 * 4;
-
-// Layers of a tanh after a product, all of one width.
-std::string TanhLayers(int layers) {
-  std::string text = "%0 = input \"x\" : f32[64,8]\n%1 = input \"t\" : f32[64,8]\n";
-  int id = 2, last = 0;
-  for (int layer = 0; layer < layers; ++layer, id += 3) {
-    absl::StrAppend(&text, "%", id, " = weight \"w", layer, "\" : f32[8,8]\n");
-    absl::StrAppend(&text, "%", id + 1, " = matmul(%", last, ", %", id, ") : f32[64,8]\n");
-    absl::StrAppend(&text, "%", id + 2, " = tanh(%", id + 1, ") : f32[64,8]\n");
-    last = id + 2;
-  }
-  absl::StrAppend(&text, "%", id, " = mse(%", last, ", %1) : f32[]\noutput \"loss\" = %", id, "\n");
-  return text;
-}
 
 Schedule LoweredLayers(const Graph& graph, const std::vector<NodeId>& offloaded,
                        const std::vector<NodeId>& recomputed = {}) {

@@ -13,9 +13,9 @@
 #include "pcg/schedule/check/check.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
+#include "tests/pcg/schedule/layers.h"
 #include "tests/pcg/schedule/parallel_graphs.h"
 #include "tests/pcg/schedule/pipeline_graphs.h"
-#include "tests/pcg/schedule/recomputed_nodes.h"
 
 namespace isomer {
 namespace {
