@@ -88,7 +88,7 @@ class PrecisionRewrite {
     HostLeaves on_host = HostLeaves::kOther;
     bool exact = false;    // computed in float32 for the sake of the loss
     bool counted = false;  // made from integers and constants alone
-    MachineView view;
+    TensorRef old = {};
   };
 
   void FindNodesOfTheLoss();
@@ -98,7 +98,7 @@ class PrecisionRewrite {
   absl::Status RewriteNode(NodeId id);
   absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
   absl::Status AddLeaf(NodeId id, bool low);
-  absl::StatusOr<TensorRef> AddCast(Operator cast, TensorRef from, const MachineView& view);
+  absl::StatusOr<TensorRef> AddCast(Operator cast, const Tensor& from);
   absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
                                  const std::string& name, const MachineView& view);
   // Of tensors of the old graph.
@@ -189,15 +189,19 @@ absl::StatusOr<NodeId> PrecisionRewrite::AddNode(Operator op, std::vector<Tensor
   return id;
 }
 
-absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(Operator op, TensorRef from,
-                                                    const MachineView& view) {
-  auto [cast, added] = casts_.try_emplace({from, static_cast<DataType>(op.Int("to"))});
+absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(Operator op, const Tensor& from) {
+  auto [cast, added] = casts_.try_emplace({from.ref, static_cast<DataType>(op.Int("to"))});
   if (added) {
-    const std::string name = result_.graph.node(from.node).name;
-    ISOMER_ASSIGN_OR_RETURN(const NodeId id, AddNode(std::move(op), {from}, name, view));
+    const std::string name = result_.graph.node(from.ref.node).name;
+    const auto [made_by, output] = from.old;
+    const std::vector<TensorType>& made = graph_.node(made_by).outputs;
+    const MachineView& view = views_[made_by.value];
+    ISOMER_ASSIGN_OR_RETURN(
+        const NodeId id, AddNode(std::move(op), {from.ref}, name,
+                                 output == 0 ? view : ViewOfOutput(view, made[0], made[output])));
     cast->second = {id, 0};
     for (Nodes* nodes : {&recomputed_, &offloaded_}) {
-      if (nodes->now.contains(from.node)) nodes->now.insert(id);
+      if (nodes->now.contains(from.ref.node)) nodes->now.insert(id);
     }
   }
   return cast->second;
@@ -213,7 +217,7 @@ absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& te
   const bool stays_finite = is_set && wanted == low_ && type.partials == 1;
   return AddCast(stays_finite ? FiniteCast(low_)
                               : Operator(OpKind::kCast, {{"to", static_cast<int64_t>(wanted)}}),
-                 tensor.ref, tensor.view);
+                 tensor);
 }
 
 absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
@@ -245,11 +249,8 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
     if (nodes->old.contains(id)) nodes->now.insert(added);
   }
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
-    Tensor result{.ref = {added, t},
-                  .on_host = arranged,
-                  .exact = exact,
-                  .counted = counted,
-                  .view = ViewOfOutput(views_[id.value], node.outputs[0], node.outputs[t])};
+    Tensor result{
+        .ref = {added, t}, .on_host = arranged, .exact = exact, .counted = counted, .old = {id, t}};
     if (low && IsFloat32({id, t}) && !IsStatistic(kind, t)) {
       ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
     }
@@ -278,7 +279,7 @@ absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
                 .on_host = LeavesOf(kind),
                 .exact = false,
                 .counted = kind == OpKind::kConstant,
-                .view = views_[id.value]};
+                .old = {id, 0}};
   if (kind == OpKind::kWeight) tensor.weights = {id};
   if (low) {
     ISOMER_ASSIGN_OR_RETURN(tensor.ref, As(low_, tensor));
