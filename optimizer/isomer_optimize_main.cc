@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "models/load.h"
+#include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
 #include "models/prepare_model.h"
 #include "models/zoo/listing.h"
@@ -376,12 +377,16 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
                           MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
   ISOMER_RETURN_IF_ERROR(CheckObjective(options.training));
   const int64_t first_batch = SeeksThroughput() ? 1 : 0;
-  ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], request, first_batch));
+  ISOMER_ASSIGN_OR_RETURN(Model model, ModelOfFlags(arguments[0], request, first_batch));
+  std::vector<std::string> notes;
+  if (const auto text = LeftOutOutputsText(request, options, model, machine); text.has_value()) {
+    notes.push_back(*text);
+    ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
+  }
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
     std::fprintf(stderr, "%s: %s\n", arguments[0].c_str(), text->c_str());
     return kExitNo;
   }
-  std::vector<std::string> notes;
   ISOMER_RETURN_IF_ERROR(AddKeptWeights(request, model, &options));
   ISOMER_RETURN_IF_ERROR(AddCompared(request, model, &options, &notes));
   PrintNotes(notes);

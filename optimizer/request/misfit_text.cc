@@ -24,4 +24,13 @@ absl::StatusOr<std::string> MisfitText(const OptimizeResult& result, const Model
   return absl::StrCat(DoesNotFitText(result, cost.machine(), enough), of_step);
 }
 
+std::optional<std::string> LeftOutOutputsText(const OptimizeRequest& request,
+                                              const OptimizeOptions& options, const Model& model,
+                                              const Machine& machine) {
+  if (!options.training || request.given.contains("loss_alone")) return std::nullopt;
+  const auto text = OutputsLeaveNoRoomText(model, options.precision, machine);
+  if (!text.has_value()) return std::nullopt;
+  return absl::StrCat(model.name, ": ", *text);
+}
+
 }  // namespace isomer

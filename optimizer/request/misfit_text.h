@@ -1,10 +1,12 @@
 #ifndef ISOMER_OPTIMIZER_REQUEST_MISFIT_TEXT_H_
 #define ISOMER_OPTIMIZER_REQUEST_MISFIT_TEXT_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "optimizer/cost/cost.h"
+#include "optimizer/request/optimize_request.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/rule_index.h"
 
@@ -15,6 +17,12 @@ namespace isomer {
 absl::StatusOr<std::string> MisfitText(const OptimizeResult& result, const Model& model,
                                        const RuleIndex& rules, const CostModel& cost,
                                        const OptimizeOptions& options);
+
+// One line on outputs that a plan of the request is better without, as they leave no room on a
+// device (OutputsLeaveNoRoomText), unless the request says whether they stay. nullopt: they do.
+std::optional<std::string> LeftOutOutputsText(const OptimizeRequest& request,
+                                              const OptimizeOptions& options, const Model& model,
+                                              const Machine& machine);
 
 }  // namespace isomer
 

@@ -18,8 +18,8 @@
   X(std::string, mode, "training",                                                                 \
     "training or inference")                                                                       \
   X(bool, loss_alone, false,                                                                       \
-    "in training, a step gives back its loss and no other output (the logits of a "                \
-    "large batch fit on no device)")                                                               \
+    "in training, a step gives back its loss and no other output; so it does without the option "  \
+    "where others leave no room on a device, as the logits of a large batch")                   \
   X(std::string, loss, "auto",                                                                     \
     "in training: cross_entropy (of logits and labels), mse, none (the output is a "               \
     "loss), or auto, which prints what it takes; of the first output, or KIND:OUTPUT")             \

@@ -35,6 +35,31 @@ std::string LargestParts(const MemoryPeak& peak) {
   return text;
 }
 
+// What a step gives back, which one device has whole.
+struct WholeOutputs {
+  int64_t bytes = 0;
+  int64_t computed_bytes = 0;  // of what is computed in another type than it is given back in
+  std::string largest;
+};
+
+WholeOutputs OutputsOf(const Model& model, bool training, DataType precision) {
+  WholeOutputs outputs;
+  int64_t most = -1;
+  for (const Graph::NamedOutput& output : OutputsForHost(model.graph, training)) {
+    const TensorType& type = model.graph.type(output.tensor);
+    const int64_t bytes = type.LocalBytes();
+    outputs.bytes += bytes;
+    if (type.dtype == DataType::kFloat32 && precision != type.dtype) {
+      outputs.computed_bytes += type.LocalElements() * BytesPerElement(precision);
+    }
+    if (bytes <= most) continue;
+    most = bytes;
+    outputs.largest =
+        absl::StrCat("output '", output.name, "' ", type.ToString(), " is ", BytesText(bytes));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
@@ -65,20 +90,20 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
 
 std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
                                                const Machine& machine) {
-  int64_t sum = 0, most = -1;
-  std::string largest;
-  for (const Graph::NamedOutput& output : OutputsForHost(model.graph, training)) {
-    const int64_t bytes = model.graph.type(output.tensor).LocalBytes();
-    sum += bytes;
-    if (bytes <= most) continue;
-    most = bytes;
-    largest = absl::StrCat("output '", output.name, "' ",
-                           model.graph.type(output.tensor).ToString(), " is ", BytesText(bytes));
-  }
-  if (sum <= machine.memory_bytes()) return std::nullopt;
-  return absl::StrCat("does not fit: a step gives its outputs back whole, ", largest, ", and ",
-                      machine.device_name(), " has ", BytesText(machine.memory_bytes()),
+  const WholeOutputs outputs = OutputsOf(model, training, DataType::kFloat32);
+  if (outputs.bytes <= machine.memory_bytes()) return std::nullopt;
+  return absl::StrCat("does not fit: a step gives its outputs back whole, ", outputs.largest,
+                      ", and ", machine.device_name(), " has ", BytesText(machine.memory_bytes()),
                       !training ? "" : "; --loss_alone leaves out all but the loss");
+}
+
+std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, DataType precision,
+                                                  const Machine& machine) {
+  const WholeOutputs outputs = OutputsOf(model, /*training=*/true, precision);
+  if (outputs.bytes + outputs.computed_bytes <= machine.memory_bytes()) return std::nullopt;
+  return absl::StrCat("a step gives its loss back alone: ", outputs.largest,
+                      ", and would lie whole on one ", machine.device_name(),
+                      " (--loss_alone=false keeps outputs)");
 }
 
 std::string DoesNotFitText(const OptimizeResult& result, const Machine& machine,

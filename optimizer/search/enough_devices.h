@@ -10,6 +10,8 @@
 #include "optimizer/cost/cost.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/rule_index.h"
+#include "pcg/ir/plan.h"
+#include "pcg/ir/tensor_type.h"
 
 namespace isomer {
 
@@ -24,6 +26,12 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
 // memory, so that no plan fits: names the largest. nullopt: they are not.
 std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
                                                const Machine& machine);
+
+// One line on a model whose outputs leave no room on a device that gives them back whole, in
+// training: as they are returned and, beside that, as a plan in `precision` computes them. nullopt:
+// they leave some.
+std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, DataType precision,
+                                                  const Machine& machine);
 
 // One line on a plan that does not fit: the memory it needs, by purpose, the memory available, and
 // the number of nodes that would suffice.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
 #include "models/prepare_model.h"
 #include "optimizer/comparison/baseline_summaries.h"
@@ -167,6 +168,10 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
                              .carry = request.carry,
                              .unfused_attention = request.attention == "unfused"},
                             &model, &plan->notes));
+  if (const auto text = LeftOutOutputsText(request, options, model, machine); text.has_value()) {
+    plan->notes.push_back(*text);
+    ThrowIfError(KeepLossAlone(&model));
+  }
   if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
     throw StatusError(absl::ResourceExhaustedError(absl::StrCat(given.source, ": ", *text)));
   }

@@ -176,5 +176,23 @@ TEST_F(WideLayers, SayWhichOutputIsLargerThanADevice) {
   EXPECT_EQ(inference.find("--loss_alone"), std::string::npos) << inference;
 }
 
+// In low precision a device has an output twice: as it is computed, and as it is given back.
+TEST_F(WideLayers, SayWhichOutputLeavesADeviceNoRoom) {
+  Machine machine = TestMachine(1, 2);
+  int64_t bytes = 0;
+  for (const Graph::NamedOutput& output : model_.graph.outputs()) {
+    bytes += model_.graph.type(output.tensor).LocalBytes();
+  }
+  machine.kinds[0].memory_bytes = bytes;
+  EXPECT_EQ(OutputsLeaveNoRoomText(model_, DataType::kFloat32, machine), std::nullopt);
+  const std::string low = OutputsLeaveNoRoomText(model_, DataType::kBFloat16, machine).value_or("");
+  EXPECT_NE(low.find("output '"), std::string::npos) << low;
+  EXPECT_NE(low.find("--loss_alone=false"), std::string::npos) << low;
+  machine.kinds[0].memory_bytes = bytes + bytes / 2;
+  EXPECT_EQ(OutputsLeaveNoRoomText(model_, DataType::kBFloat16, machine), std::nullopt);
+  machine.kinds[0].memory_bytes = bytes - 1;
+  EXPECT_NE(OutputsLeaveNoRoomText(model_, DataType::kFloat32, machine), std::nullopt);
+}
+
 }  // namespace
 }  // namespace isomer
