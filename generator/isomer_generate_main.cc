@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "generator/checking/check_command.h"
-#include "generator/enumeration/enumerator.h"
+#include "generator/enumeration/configuration.h"
 #include "generator/inspect/commands.h"
 #include "generator/pipeline/generate_command.h"
 #include "pcg/operators/declared/operator_file.h"
@@ -89,9 +89,9 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
   if (command.files.empty()) return absl::InvalidArgumentError("--out names no file");
   GenerateOptions& options = command.options;
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
-  if (options.max_operators < 1 || options.max_operators > kMostEnumeratedOperators) {
+  if (options.max_operators < 1 || options.max_operators > MostConfiguredOperators()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--max_ops must be 1 to ", kMostEnumeratedOperators));
+        absl::StrCat("--max_ops must be 1 to ", MostConfiguredOperators()));
   }
   options.composition_steps = absl::GetFlag(FLAGS_composition_steps);
   if (options.composition_steps < 1) {

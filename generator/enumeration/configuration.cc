@@ -86,13 +86,25 @@ std::vector<Configuration> All() {
   return result;
 }
 
+std::vector<Configuration> CoreAndWide() {
+  std::vector<Configuration> all = All();
+  for (Configuration& wide : WideConfigurations()) all.push_back(std::move(wide));
+  return all;
+}
+
 }  // namespace
+
+int MostConfiguredOperators() {
+  int most = 0;
+  for (const Configuration& configuration : CoreAndWide()) {
+    most = std::max(most, configuration.max_operators);
+  }
+  return most;
+}
 
 std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators) {
   std::vector<Configuration> result;
-  std::vector<Configuration> all = All();
-  for (Configuration& wide : WideConfigurations()) all.push_back(std::move(wide));
-  for (Configuration& configuration : all) {
+  for (Configuration& configuration : CoreAndWide()) {
     std::erase_if(configuration.operators,
                   [&](const Operator& op) { return kinds.count(op.kind()) == 0; });
     configuration.max_operators = std::min(configuration.max_operators, max_operators);

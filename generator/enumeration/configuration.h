@@ -30,6 +30,9 @@ struct Configuration {
 // holds for other shapes is settled later.
 std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators);
 
+// The largest number of operators a side to which one of them goes.
+int MostConfiguredOperators();
+
 }  // namespace isomer
 
 #endif  // ISOMER_GENERATOR_ENUMERATION_CONFIGURATION_H_

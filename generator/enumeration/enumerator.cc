@@ -47,10 +47,10 @@ class Enumerator {
         statistics_(statistics),
         threads_(std::max(1, threads)),
         calls_(configuration.operators, oracle),
-        store_(Namings(ExchangeableInputs(configuration))),
+        store_(Namings(ExchangeableInputs(configuration)), configuration.max_operators),
         planner_(configuration, &calls_, &store_),
         evaluator_(&store_) {
-    ISOMER_CHECK(configuration.max_operators <= kMostEnumeratedOperators);
+    ISOMER_CHECK(configuration.max_operators >= 1);
     AddInputs(random);
   }
 
@@ -197,11 +197,14 @@ class Enumerator {
       KeptTensor form = FormOf(canonical.term, size, item.linear);
       for (NamingId renaming : std::vector<NamingId>(store_.namings().Renamings(naming))) {
         FingerprintedTerm renamed = canonical;
+        bool has_operands = true;
         for (int& tensor : renamed.term.operands) {
           tensor = store_.Renamed(tensor, naming, renaming);
+          has_operands &= tensor >= 0;
         }
         // The first is the term itself.
-        if (renaming != naming && !evaluator_.Evaluate(renamed.term, &renamed.fingerprints)) {
+        if (renaming != naming &&
+            (!has_operands || !evaluator_.Evaluate(renamed.term, &renamed.fingerprints))) {
           continue;
         }
         form.naming = renaming;
@@ -249,7 +252,7 @@ class Enumerator {
     KeptTensor form;
     form.linear = linear;
     form.focused = IsFocused(*term.call, term.operands);
-    form.size = static_cast<int8_t>(size);
+    form.size = static_cast<int16_t>(size);
     return form;
   }
 
@@ -287,7 +290,7 @@ class Enumerator {
       if (fresh || (form.linear && store_.Class(number).linear < 0)) {
         if (node < 0) {
           node = store_.AddNode(term);
-          if (!last) form.nodes = WithNode(store_.UnionOfNodes(term.operands), node);
+          if (!last) form.nodes = store_.AddNodesOf(term.operands, node);
         }
         form.type = call.output_types[t];
         form.orbit = orbits[t];
@@ -303,11 +306,6 @@ class Enumerator {
       if (!last) store_.SetRenaming(orbits[t], form.naming, representative);
       if (!fresh && form.linear && permutes) PairSymmetric(term, output, representative);
     }
-  }
-
-  static std::array<int, 3> WithNode(std::array<int, 3> nodes, int node) {
-    *std::find(nodes.begin(), nodes.end(), -1) = node;  // The largest number yet.
-    return nodes;
   }
 
   // A class has its first linear tensor: the terms that waited for one.
@@ -343,7 +341,9 @@ class Enumerator {
   // A term whose inputs can be exchanged: one equation, unless its operator says so.
   void PairSymmetric(const EnumeratedTerm& term, int output, int representative) {
     const PatternRef definition = store_.nodes().tensors[representative];
-    TensorList operands = term.operands, others = store_.nodes().nodes[definition.node].operands;
+    TensorList operands = term.operands, others;
+    // By chance an exchange may give an input where the term gave none.
+    if (definition.node >= 0) others = store_.nodes().nodes[definition.node].operands;
     if (IsCommutative(term.call->op.kind())) {
       std::sort(operands.begin(), operands.end());
       std::sort(others.begin(), others.end());

@@ -22,7 +22,8 @@
 //   - Operands of commutative operators are taken in one order.
 //
 // The size of a term is the number of operators that it needs, inner results shared; terms whose
-// operands share operators are generated from pairs of tensors that do.
+// operands share operators are generated from pairs and tuples of tensors that do, found by the
+// operators that they may have in common. No size is fixed: all follow from max_operators.
 //
 // Graphs with several outputs matter where outputs share an operator with several outputs (Split):
 // other sets of outputs are equal when their members are. So for every Split its outputs together
@@ -43,11 +44,8 @@
 
 namespace isomer {
 
-// Largest number of operators of one graph.
-inline constexpr int kMostEnumeratedOperators = 4;
-
 // Pairs of equal graphs, smallest first; the source is the larger one.
-// REQUIRES: configuration.max_operators <= kMostEnumeratedOperators.
+// REQUIRES: configuration.max_operators >= 1.
 std::vector<Candidate> Enumerate(const Configuration& configuration, TypeOracle* oracle,
                                  Random* random, Statistics* statistics, int threads = 1);
 

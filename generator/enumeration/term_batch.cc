@@ -122,10 +122,13 @@ void TermBatch::SampleRenamings(BatchTerm* term, TermEvaluator* evaluator) const
   for (const PermutedNaming& permuted : *term->renamings) {
     FingerprintedTerm& renamed = term->renamed.emplace_back();
     renamed.term = canonical.term;
+    bool has_operands = true;
     for (size_t o = 0; o < permuted.operands.size(); ++o) {
       int& operand = renamed.term.operands[o];
       operand = store_->Renaming((*store_)[operand].orbit, permuted.operands[o]);
+      has_operands &= operand >= 0;
     }
+    if (!has_operands) continue;
     evaluator->Sample(renamed.term, &renamed.fingerprints);
     // Often a term equals itself with its inputs exchanged.
     for (size_t t = 0; t < renamed.fingerprints.size(); ++t) {

@@ -1,6 +1,7 @@
 #include "generator/enumeration/term_store.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace isomer {
 namespace {
@@ -59,32 +60,40 @@ int TermStore::Renamed(int tensor, NamingId from, NamingId to) {
   return Renaming(kept.orbit, namings_.Renamed(kept.naming, from, to));
 }
 
-std::array<int, 3> TermStore::UnionOfNodes(const TensorList& operands) const {
-  std::array<int, 3> united{-1, -1, -1};
-  for (int operand : operands) {
-    for (int node : tensors_[operand].nodes) {
-      if (node < 0) break;
-      for (int& place : united) {  // Insertion, ascending.
-        if (place == node) break;
-        if (place < 0) {
-          place = node;
-          break;
-        }
-        if (place > node) std::swap(place, node);
-      }
-    }
-  }
-  return united;
+absl::Span<const int> TermStore::NodesOf(int tensor) const {
+  const KeptTensor& kept = tensors_[tensor];
+  if (kept.nodes < 0) return {};
+  return absl::MakeConstSpan(lists_of_nodes_).subspan(kept.nodes, kept.size);
+}
+
+int TermStore::AddNodesOf(const TensorList& operands, int node) {
+  std::vector<int> united;
+  for (int operand : operands) united = UnionOfNodes(united, NodesOf(operand));
+  const int begin = static_cast<int>(lists_of_nodes_.size());
+  lists_of_nodes_.insert(lists_of_nodes_.end(), united.begin(), united.end());
+  lists_of_nodes_.push_back(node);
+  return begin;
 }
 
 bool TermStore::ShareNodes(int a, int b) const {
-  for (int x : tensors_[a].nodes) {
-    if (x < 0) break;
-    for (int y : tensors_[b].nodes) {
-      if (x == y) return true;
-    }
+  return NumCommonNodes(NodesOf(a), NodesOf(b)) > 0;
+}
+
+std::vector<int> UnionOfNodes(absl::Span<const int> a, absl::Span<const int> b) {
+  std::vector<int> united;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(united));
+  return united;
+}
+
+int NumCommonNodes(absl::Span<const int> a, absl::Span<const int> b) {
+  int common = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    common += a[i] == b[j];
+    const bool advance_a = a[i] <= b[j], advance_b = b[j] <= a[i];
+    i += advance_a;
+    j += advance_b;
   }
-  return false;
+  return common;
 }
 
 int64_t TermStore::bytes() const {
@@ -97,6 +106,7 @@ int64_t TermStore::bytes() const {
          static_cast<int64_t>(nodes_.nodes.capacity() * sizeof(EnumeratedNode)) +
          static_cast<int64_t>(nodes_.tensors.capacity() * sizeof(PatternRef)) +
          static_cast<int64_t>(outputs_.capacity() * sizeof(outputs_[0])) +
+         static_cast<int64_t>(lists_of_nodes_.capacity() * sizeof(int)) +
          static_cast<int64_t>(classes_.capacity() * sizeof(TensorClass)) +
          entries(first_with_sample_) + entries(renamings_);
 }

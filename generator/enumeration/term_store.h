@@ -2,7 +2,6 @@
 #ifndef ISOMER_GENERATOR_ENUMERATION_TERM_STORE_H_
 #define ISOMER_GENERATOR_ENUMERATION_TERM_STORE_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,11 +25,11 @@ struct KeptTensor {
   int type = -1;
   NamingId naming = -1;
   bool linear = false;
-  bool focused = false;                  // contains an operator of the configuration's focus
-  int8_t size = 0;                       // operators
-  std::array<int, 3> nodes{-1, -1, -1};  // of terms below the last size, ascending
-  int orbit = -1;                        // terms that are renamings of one
-  const PrimeField* meaning = nullptr;   // null at the last size
+  bool focused = false;                 // contains an operator of the configuration's focus
+  int16_t size = 0;                     // operators
+  int nodes = -1;                       // where its list of nodes begins; -1: none is kept
+  int orbit = -1;                       // terms that are renamings of one
+  const PrimeField* meaning = nullptr;  // null at the last size
 };
 
 // What tells tensors apart: hashes of the type with a sample of the elements, and with all. Most of
@@ -58,7 +57,9 @@ using TensorGroups = std::map<int, std::map<TensorGroupKey, std::vector<int>>>;
 
 class TermStore {
  public:
-  explicit TermStore(Namings namings) : namings_(std::move(namings)) {}
+  // `max_operators`: of the largest terms, which are no operands.
+  TermStore(Namings namings, int max_operators)
+      : namings_(std::move(namings)), by_size_(max_operators) {}
 
   Namings& namings() { return namings_; }
   EnumeratedNodes& nodes() { return nodes_; }
@@ -88,15 +89,24 @@ class TermStore {
   int NewOrbit() { return num_orbits_++; }
   // The representative of a term of `orbit` under `naming`.
   void SetRenaming(int orbit, NamingId naming, int tensor) { renamings_[{orbit, naming}] = tensor; }
-  // The representative of what `tensor` becomes where inputs `from` are renamed to `to`.
+  // The representative of what `tensor` becomes where inputs `from` are renamed to `to`; -1: none.
+  // (By chance a term may equal another one under some names only.)
   int Renamed(int tensor, NamingId from, NamingId to);
-  // The representative of the terms of `orbit` under `naming`.
-  int Renaming(int orbit, NamingId naming) const { return renamings_.at({orbit, naming}); }
+  // The representative of the terms of `orbit` under `naming`; -1: none.
+  int Renaming(int orbit, NamingId naming) const {
+    const auto found = renamings_.find({orbit, naming});
+    return found == renamings_.end() ? -1 : found->second;
+  }
 
-  // Representatives of `size` operators.
+  // Representatives of `size` operators. REQUIRES: fewer than the largest terms have.
   const TensorGroups& OfSize(int size) const { return by_size_[size]; }
-  // The nodes that the operands of a term need.
-  std::array<int, 3> UnionOfNodes(const TensorList& operands) const;
+
+  // The nodes that a tensor needs, its own last: as many as its size, ascending. None at the last
+  // size.
+  absl::Span<const int> NodesOf(int tensor) const;
+  // Keeps the nodes that the operands of `node` need, and `node`, the largest yet. Returns where
+  // the list begins.
+  int AddNodesOf(const TensorList& operands, int node);
   bool ShareNodes(int a, int b) const;
 
   int64_t num_tensors() const { return static_cast<int64_t>(tensors_.size()); }
@@ -113,9 +123,14 @@ class TermStore {
   std::vector<TensorClass> classes_;
   absl::flat_hash_map<uint64_t, int> first_with_sample_;
   absl::flat_hash_map<std::pair<int, NamingId>, int> renamings_;
-  std::array<TensorGroups, 5> by_size_;
+  std::vector<TensorGroups> by_size_;
+  std::vector<int> lists_of_nodes_;  // one behind the other
   int num_orbits_ = 0;
 };
+
+// Of ascending lists.
+std::vector<int> UnionOfNodes(absl::Span<const int> a, absl::Span<const int> b);
+int NumCommonNodes(absl::Span<const int> a, absl::Span<const int> b);
 
 }  // namespace isomer
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "pcg/ir/operator_traits.h"
 
@@ -50,7 +51,10 @@ std::vector<WorkItem> WorkPlanner::Plan(int size, bool linear) {
         PlanPairs(op, size, linear, &items);
         if (!linear) PlanSharingPairs(op, &items);
       }
-      if (arity > 2) PlanTuples(op, arity, size, linear, &items);
+      if (arity > 2) {
+        PlanTuples(op, arity, size, linear, &items);
+        if (!linear) PlanSharingTuples(op, arity, size, &items);
+      }
     }
   }
   return items;
@@ -143,18 +147,10 @@ void WorkPlanner::CollectSharingPairs(int size) {
   if (size == sharing_size_) return;
   sharing_size_ = size;
   sharing_.clear();
-  std::map<int, std::vector<int>> containing;  // size 4: tensors of two nodes by their inner one
-  auto for_each = [&](int of_size, const std::function<void(int)>& visit) {
-    for (const auto& [type, groups] : store_->OfSize(of_size)) {
-      for (const auto& [key, tensors] : groups)
-        std::for_each(tensors.begin(), tensors.end(), visit);
-    }
-  };
   if (size < 2) return;
   // One is part of the other.
-  for_each(size - 1, [&](int a) {
-    for (int node : (*store_)[a].nodes) {
-      if (node < 0) break;
+  ForEachOfSize(size - 1, [&](int a) {
+    for (int node : store_->NodesOf(a)) {
       const int outputs = static_cast<int>(store_->NumOutputs(node));
       for (int t = 0; t < outputs; ++t) {
         const int b = store_->OutputOf(node, t);
@@ -165,16 +161,101 @@ void WorkPlanner::CollectSharingPairs(int size) {
       }
     }
   });
-  if (size != 4) return;
-  // Two and two operators that have one in common. (A union of three leaves no other case.)
-  for_each(2, [&](int a) { containing[(*store_)[a].nodes[0]].push_back(a); });
-  for (const auto& [inner, tensors] : containing) {
-    for (int a : tensors) {
-      for (int b : tensors) {
-        if ((*store_)[a].nodes[1] != (*store_)[b].nodes[1]) AddSharingPair(a, b);
+  // Each has nodes that the other has not: they meet where what they may share is listed.
+  for (int a_size = 2; a_size < size - 1; ++a_size) {
+    for (int b_size = 2; b_size < size - 1; ++b_size) {
+      const int shared = a_size + b_size - (size - 1);
+      if (shared < 1) continue;
+      const SharedParts as = PartsOfSize(a_size, shared);
+      const SharedParts bs = a_size == b_size ? as : PartsOfSize(b_size, shared);
+      for (const auto& [part, tensors] : as) {
+        const auto others = bs.find(part);
+        if (others == bs.end()) continue;
+        for (int a : tensors) {
+          if (!store_->namings().IsCanonical((*store_)[a].naming)) continue;
+          for (int b : others->second) {
+            if (NumCommonNodes(store_->NodesOf(a), store_->NodesOf(b)) == shared) {
+              AddSharingPair(a, b);
+            }
+          }
+        }
       }
     }
   }
+}
+
+void WorkPlanner::ForEachOfSize(int size, absl::FunctionRef<void(int)> visit) const {
+  for (const auto& [type, groups] : store_->OfSize(size)) {
+    for (const auto& [key, tensors] : groups) {
+      for (int tensor : tensors) visit(tensor);
+    }
+  }
+}
+
+void WorkPlanner::CollectContaining(int size) {
+  if (size == containing_size_) return;
+  containing_size_ = size;
+  containing_.clear();
+  for (int smaller = 1; smaller < size; ++smaller) {
+    ForEachOfSize(smaller, [&](int tensor) {
+      for (int node : store_->NodesOf(tensor)) containing_[node].push_back(tensor);
+    });
+  }
+}
+
+WorkPlanner::TypeLists WorkPlanner::BeginningsOfCalls(int op, int arity, int size) const {
+  std::set<int> known;
+  for (int smaller = 0; smaller < size; ++smaller) {
+    for (const auto& [type, unused] : store_->OfSize(smaller)) known.insert(type);
+  }
+  TypeLists beginnings;
+  std::vector<int> types;
+  std::function<bool()> extend = [&] {
+    if (static_cast<int>(types.size()) == arity) return calls_->Find(op, types) != nullptr;
+    bool any = false;
+    for (int type : known) {
+      types.push_back(type);
+      if (extend()) {
+        beginnings.insert(types);
+        any = true;
+      }
+      types.pop_back();
+    }
+    return any;
+  };
+  extend();
+  return beginnings;
+}
+
+WorkPlanner::SharedParts WorkPlanner::PartsOfSize(int size, int part_size) const {
+  SharedParts parts;
+  ForEachOfSize(size, [&](int tensor) {
+    const absl::Span<const int> nodes = store_->NodesOf(tensor);
+    std::vector<int> part;
+    std::function<void(size_t)> extend = [&](size_t from) {
+      if (static_cast<int>(part.size()) == part_size) {
+        parts[part].push_back(tensor);
+        return;
+      }
+      for (size_t i = from; i < nodes.size(); ++i) {
+        if (!HasOperandsOf(nodes[i], part)) continue;
+        part.push_back(nodes[i]);
+        extend(i + 1);
+        part.pop_back();
+      }
+    };
+    extend(0);
+  });
+  return parts;
+}
+
+bool WorkPlanner::HasOperandsOf(int node, const std::vector<int>& nodes) const {
+  const TensorList& operands = store_->nodes().nodes[node].operands;
+  return std::all_of(operands.begin(), operands.end(), [&](int operand) {
+    const PatternRef definition = store_->nodes().tensors[operand];
+    return definition.node < 0 ||
+           std::find(nodes.begin(), nodes.end(), definition.node) != nodes.end();
+  });
 }
 
 void WorkPlanner::PlanTuples(int op, int arity, int size, bool linear,
@@ -186,6 +267,7 @@ void WorkPlanner::PlanTuples(int op, int arity, int size, bool linear,
     bool linear = true;
   };
   Namings& namings = store_->namings();
+  const TypeLists beginnings = BeginningsOfCalls(op, arity, size);
   auto expand = [&](const EnumeratedCall* call, const Choice& choice) {
     WorkItem item;
     item.call = call;
@@ -226,12 +308,66 @@ void WorkPlanner::PlanTuples(int op, int arity, int size, bool linear,
           const bool first = choice.naming < 0;
           next.linear &= key.linear && (first || namings.AreDisjoint(choice.naming, key.naming));
           next.naming = first ? key.naming : namings.Join(choice.naming, key.naming);
+          if (!beginnings.contains(next.types)) break;
           if (namings.IsCanonical(next.naming)) choose(left - operand_size, next);
         }
       }
     }
   };
   choose(size - 1, {});
+}
+
+void WorkPlanner::PlanSharingTuples(int op, int arity, int size, std::vector<WorkItem>* items) {
+  CollectContaining(size);
+  Namings& namings = store_->namings();
+  const TypeLists beginnings = BeginningsOfCalls(op, arity, size);
+  std::map<std::vector<int>, WorkItem> by_types;
+  std::vector<int> types;
+  TensorList tuple;
+  // `nodes`: those that the tuple so far needs.
+  std::function<void(const std::vector<int>&, NamingId, bool)> extend;
+  auto add = [&](int tensor, const std::vector<int>& nodes, NamingId naming, bool shares) {
+    const KeptTensor& kept = (*store_)[tensor];
+    const NamingId joined = naming < 0 ? kept.naming : namings.Join(naming, kept.naming);
+    if (!namings.IsCanonical(joined)) return;
+    types.push_back(kept.type);
+    if (beginnings.contains(types)) {
+      tuple.push_back(tensor);
+      extend(UnionOfNodes(nodes, store_->NodesOf(tensor)), joined, shares);
+      tuple.pop_back();
+    }
+    types.pop_back();
+  };
+  extend = [&](const std::vector<int>& nodes, NamingId naming, bool shares) {
+    const int left = size - 1 - static_cast<int>(nodes.size());
+    const bool complete = static_cast<int>(tuple.size()) == arity;
+    if (complete && left == 0 && shares) {
+      WorkItem& item = by_types[types];
+      item.call = calls_->Find(op, types);
+      item.tuples.push_back(tuple);
+    }
+    if (complete) return;
+    const bool is_last = static_cast<int>(tuple.size()) + 1 == arity;
+    for (int fresh = is_last ? left : 0; fresh <= left && (shares || !is_last); ++fresh) {
+      ForEachOfSize(fresh, [&](int tensor) {
+        if (NumCommonNodes(nodes, store_->NodesOf(tensor)) == 0) add(tensor, nodes, naming, shares);
+      });
+    }
+    for (int node : nodes) {
+      for (int tensor : containing_[node]) {
+        const absl::Span<const int> others = store_->NodesOf(tensor);
+        const int fresh = static_cast<int>(others.size()) - NumCommonNodes(nodes, others);
+        if (fresh > left || (is_last && fresh < left)) continue;
+        // Once: where its first common node has its turn.
+        const int first = *std::find_if(others.begin(), others.end(), [&](int other) {
+          return std::binary_search(nodes.begin(), nodes.end(), other);
+        });
+        if (first == node) add(tensor, nodes, naming, true);
+      }
+    }
+  };
+  extend({}, -1, false);
+  for (auto& [unused, item] : by_types) items->push_back(std::move(item));
 }
 
 }  // namespace isomer
