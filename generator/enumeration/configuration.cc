@@ -48,7 +48,11 @@ std::vector<Configuration> All() {
        {s, s, Type("f32[4]")},
        {Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kRelu), Of(OpKind::kGelu),
         Of(OpKind::kTanh), Of(OpKind::kSigmoid), Of(OpKind::kSwish), Linear(0), Linear(1),
-        Linear(2), Linear(3), Linear(4), Linear(5)}},
+        Linear(2), Linear(3), Linear(4), Linear(5)},
+       3,
+       {},
+       {},
+       /*most_operands=*/3},
       // Chains of parallel operators on one tensor.
       {"chains",
        {Type("f32[16:4,16:4] c4 p4")},

@@ -22,7 +22,13 @@ struct Configuration {
   // Per input: its elements, if it is a constant and not any tensor. (What is found of it is no
   // rule: a pattern cannot name a constant.)
   std::vector<std::vector<double>> values = {};
-  int most_operands = 2;  // of operators that take any number (Concat); others take what they take
+  int most_operands = 2;  // of operators that need not take so many, such as Concat
+  // Terms that a smaller equation found before reduces are passed over (reducible_terms.h), and
+  // equations that are so by chance.
+  bool skips_instances = false;
+  // Also equations neither side of which uses each input once: many, nearly all of which others
+  // say.
+  bool every_side = false;
 };
 
 // The configurations of a run over operators of `kinds` with at most `max_operators` a side.

@@ -11,6 +11,7 @@
 #include "generator/enumeration/call_table.h"
 #include "generator/enumeration/found_equations.h"
 #include "generator/enumeration/in_chunks.h"
+#include "generator/enumeration/reducible_terms.h"
 #include "generator/enumeration/term_batch.h"
 #include "generator/enumeration/term_evaluator.h"
 #include "generator/enumeration/term_store.h"
@@ -44,13 +45,17 @@ class Enumerator {
   Enumerator(const Configuration& configuration, TypeOracle* oracle, Random* random,
              Statistics* statistics, int threads)
       : configuration_(configuration),
+        random_(random),
         statistics_(statistics),
         threads_(std::max(1, threads)),
         calls_(configuration.operators, oracle),
         store_(Namings(ExchangeableInputs(configuration)), configuration.max_operators),
         planner_(configuration, &calls_, &store_),
-        evaluator_(&store_) {
+        evaluator_(&store_),
+        reducible_(&store_) {
     ISOMER_CHECK(configuration.max_operators >= 1);
+    // A constant stands for no other tensor.
+    ISOMER_CHECK(!configuration.skips_instances || configuration.values.empty());
     AddInputs(random);
   }
 
@@ -60,7 +65,7 @@ class Enumerator {
       for (const bool linear : {true, false}) {
         const std::vector<WorkItem> items = planner_.Plan(size, linear);
         if (last) {
-          linear ? KeepLast(items) : LookUpAll(items);
+          linear || configuration_.every_side ? KeepLast(items, linear) : LookUpAll(items);
         } else {
           for (const WorkItem& item : items) KeepOperands(item, size);
         }
@@ -71,6 +76,9 @@ class Enumerator {
     const auto start = std::chrono::steady_clock::now();
     std::vector<Candidate> candidates =
         CandidatesOf(equations_, store_.nodes(), configuration_, threads_, statistics_);
+    if (configuration_.skips_instances) {
+      std::erase_if(candidates, [&](const Candidate& c) { return IsByChance(c, random_); });
+    }
     statistics_->seconds["candidates"] +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return candidates;
@@ -105,10 +113,25 @@ class Enumerator {
     }
   }
 
+  // Few values, such as those of a sign or of a minimum of what is often zero, are soon equal.
+  bool IsByChance(const Candidate& candidate, Random* random) const {
+    const Rule rule = ConstantRule(candidate);
+    Binding binding;
+    binding.inputs = candidate.inputs;
+    const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
+    if (agree.ok() && *agree) return false;
+    statistics_->Prune("differs on fresh inputs", rule.ToString());
+    return true;
+  }
+
   bool IsFocused(const EnumeratedCall& call, const TensorList& operands) const {
     if (configuration_.focus.count(call.op.kind()) > 0) return true;
     return std::any_of(operands.begin(), operands.end(),
                        [&](int tensor) { return store_[tensor].focused; });
+  }
+
+  bool IsSkipped(const EnumeratedTerm& term) const {
+    return configuration_.skips_instances && reducible_.HasInstance(term);
   }
 
   // The number of the class of a term's output, or -1. The term is evaluated as a whole only if
@@ -135,6 +158,7 @@ class Enumerator {
       int64_t count = 0, drop = 0;
       for (size_t i = begin; i < end; ++i) {
         items[i].ForEach(store_, [&](const TensorList& operands) {
+          if (IsSkipped({items[i].call, operands})) return;
           ++count;
           drop += LookUp(*items[i].call, operands, &evaluators[thread], &found[begin / kChunk]);
         });
@@ -181,17 +205,15 @@ class Enumerator {
   // Terms of a size before the last: they are operands.
   void KeepOperands(const WorkItem& item, int size) {
     item.ForEach(store_, [&](const TensorList& operands) {
+      if (IsSkipped({item.call, operands})) return;
       ++statistics_->graphs_enumerated;
-      NamingId naming = item.naming;
-      if (naming < 0) {
-        naming = store_[operands[0]].naming;
-        for (int tensor : operands) naming = store_.namings().Join(naming, store_[tensor].naming);
-      }
+      const NamingId naming = item.naming < 0 ? store_.NamingOf(operands) : item.naming;
       FingerprintedTerm canonical;
       canonical.term = {item.call, operands};
       TensorList orbits;
-      if (!evaluator_.Evaluate(canonical.term, &canonical.fingerprints) ||
-          !Keep(&canonical, item.linear, &orbits)) {
+      if (!evaluator_.Evaluate(canonical.term, &canonical.fingerprints)) return;
+      if (!Keep(&canonical, item.linear, &orbits)) {
+        if (configuration_.skips_instances) reducible_.Add(canonical.term, size);
         return;
       }
       KeptTensor form = FormOf(canonical.term, size, item.linear);
@@ -214,16 +236,17 @@ class Enumerator {
     });
   }
 
-  // Linear terms of the last size.
-  void KeepLast(const std::vector<WorkItem>& items) {
+  // Terms of the last size that may be a side of an equation with any other.
+  void KeepLast(const std::vector<WorkItem>& items, bool linear) {
     TermBatch batch(&store_, threads_);
     auto keep = [&] {
       batch.Evaluate();
-      for (BatchTerm& term : batch.terms()) KeepLast(batch, &term);
+      for (BatchTerm& term : batch.terms()) KeepLast(batch, linear, &term);
       batch.Clear();
     };
     for (const WorkItem& item : items) {
       item.ForEach(store_, [&](const TensorList& operands) {
+        if (IsSkipped({item.call, operands})) return;
         batch.Add(item, operands);
         if (batch.full()) keep();
       });
@@ -232,13 +255,13 @@ class Enumerator {
   }
 
   // A term of the last size is only met by others of its inputs: renamings that permute them.
-  void KeepLast(const TermBatch& batch, BatchTerm* term) {
+  void KeepLast(const TermBatch& batch, bool linear, BatchTerm* term) {
     ++statistics_->graphs_enumerated;
     FingerprintedTerm& canonical = term->canonical;
     TensorList orbits;
-    if (canonical.fingerprints.empty() || !Keep(&canonical, /*linear=*/true, &orbits)) return;
+    if (canonical.fingerprints.empty() || !Keep(&canonical, linear, &orbits)) return;
     batch.SampleRenamings(term, &evaluator_);
-    KeptTensor form = FormOf(canonical.term, configuration_.max_operators, /*linear=*/true);
+    KeptTensor form = FormOf(canonical.term, configuration_.max_operators, linear);
     form.naming = term->naming;
     KeepRenaming(&canonical, form, orbits, /*permutes=*/true, /*last=*/true);
     for (size_t r = 0; r < term->renamed.size(); ++r) {
@@ -270,7 +293,7 @@ class Enumerator {
       adds |= number < 0 || (linear && store_.Class(number).linear < 0);
       if (number >= 0) Pair(term, output, linear, number);
     }
-    if (linear) PairTogether(term, before);
+    if (linear || configuration_.every_side) PairTogether(term, before);
     return adds;
   }
 
@@ -304,7 +327,8 @@ class Enumerator {
       if (orbits[t] < 0) continue;
       const int representative = store_.Class(number).representative;
       if (!last) store_.SetRenaming(orbits[t], form.naming, representative);
-      if (!fresh && form.linear && permutes) PairSymmetric(term, output, representative);
+      const bool is_side = form.linear || configuration_.every_side;
+      if (!fresh && is_side && permutes) PairSymmetric(term, output, representative);
     }
   }
 
@@ -325,7 +349,7 @@ class Enumerator {
   void Pair(const EnumeratedTerm& term, int output, bool linear, int number) {
     const TensorClass& known = store_.Class(number);
     int other = known.representative;
-    if (!linear && !store_[other].linear) {
+    if (!linear && !store_[other].linear && !configuration_.every_side) {
       other = known.linear;
       if (other < 0) {
         statistics_->pruned["no side uses each input once"] += 1;
@@ -365,12 +389,14 @@ class Enumerator {
   }
 
   const Configuration& configuration_;
+  Random* const random_;
   Statistics* const statistics_;
   const int threads_;
   EnumeratedCalls calls_;
   TermStore store_;
   WorkPlanner planner_;
   TermEvaluator evaluator_;
+  ReducibleTerms reducible_;  // below the last size
   // Terms that are not linear, of classes without a linear tensor.
   absl::flat_hash_map<int, std::vector<FoundEquation>> waiting_;
   std::vector<FoundEquation> equations_;

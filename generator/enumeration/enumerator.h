@@ -13,9 +13,11 @@
 //     matmul(x1, x0). The classes of a term's renamings are found by evaluating it on renamed
 //     operands; they get the renamings of one term as representatives, so that representatives are
 //     closed under renaming, and a canonical term over any operands is one over representatives.
-//   - One side of an equation is *linear*: it uses each of its inputs once, as a tree. Other
-//     equations are, as a rule, linear ones with inputs made equal, or compositions; that no other
-//     is lost is tested on small sets of operators (tests/generator/completeness_test.cc). So at
+//   - One side of an equation is *linear*: it uses each of its inputs once, as a tree. Of the other
+//     equations nearly all are linear ones with inputs made equal, or compositions. Not all are:
+//     relu(x) is x or 0, so that mul(x, relu(x)) = mul(relu(x), relu(x)), which no others say. Such
+//     equations are lost; Configuration::every_side finds them, and tests say which ones there are
+//     over small sets of operators (tests/generator/completeness_test.cc). So at
 //     the last size, where nearly all terms are, linear terms are kept and all others only look
 //     their fingerprints up: they are neither stored nor renamed. Memory is that of graphs of one
 //     operator less.

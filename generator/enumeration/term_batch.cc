@@ -24,13 +24,14 @@ void TermBatch::Clear() {
 }
 
 void TermBatch::Add(const WorkItem& item, const TensorList& operands) {
-  if (&item != last_item_) {
+  const NamingId naming = item.naming < 0 ? store_->NamingOf(operands) : item.naming;
+  if (&item != last_item_ || item.naming < 0) {
     last_item_ = &item;
-    last_permuted_ = &Permuted(item.naming, operands);
+    last_permuted_ = &Permuted(naming, operands);
   }
   terms_.emplace_back();
   terms_.back().canonical.term = {item.call, operands};
-  terms_.back().naming = item.naming;
+  terms_.back().naming = naming;
   terms_.back().renamings = last_permuted_;
 }
 

@@ -44,7 +44,7 @@ class TermBatch {
   TermBatch(TermStore* store, int threads)
       : store_(store), threads_(threads), evaluators_(threads, TermEvaluator(store)) {}
 
-  // REQUIRES: operands of `item`, whose naming is known.
+  // REQUIRES: operands of `item`.
   void Add(const WorkItem& item, const TensorList& operands);
   bool full() const;
   // Evaluates the terms: samples, of those which equal nothing also those of their renamings; the

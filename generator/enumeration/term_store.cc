@@ -79,6 +79,12 @@ bool TermStore::ShareNodes(int a, int b) const {
   return NumCommonNodes(NodesOf(a), NodesOf(b)) > 0;
 }
 
+NamingId TermStore::NamingOf(const TensorList& operands) {
+  NamingId naming = tensors_[operands[0]].naming;
+  for (int operand : operands) naming = namings_.Join(naming, tensors_[operand].naming);
+  return naming;
+}
+
 std::vector<int> UnionOfNodes(absl::Span<const int> a, absl::Span<const int> b) {
   std::vector<int> united;
   std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(united));

@@ -108,6 +108,8 @@ class TermStore {
   // the list begins.
   int AddNodesOf(const TensorList& operands, int node);
   bool ShareNodes(int a, int b) const;
+  // Of a term with these operands.
+  NamingId NamingOf(const TensorList& operands);
 
   int64_t num_tensors() const { return static_cast<int64_t>(tensors_.size()); }
   int64_t bytes() const;

@@ -183,7 +183,9 @@ void AddAttention(std::vector<Configuration>* result) {
                      {heads, heads, heads},
                      {attention(2), attention(6), Scale(3)},
                      2,
-                     {OpKind::kAttention}});
+                     {OpKind::kAttention},
+                     {},
+                     /*most_operands=*/4});
 }
 
 // The group of exchanges of three axes.

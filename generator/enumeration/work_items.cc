@@ -9,8 +9,9 @@
 namespace isomer {
 namespace {
 
-// Operators that take more operands than this take any number.
-constexpr int kMostOfFixedArity = 8;
+// Operators that take more operands than this take those of the types of inputs: all lists of so
+// many types are too many.
+constexpr int kMostOperandsOfAnyType = 3;
 
 }  // namespace
 
@@ -43,8 +44,7 @@ std::vector<WorkItem> WorkPlanner::Plan(int size, bool linear) {
     // A fusion of inputs: what is true of fusions of other terms follows by undoing them.
     if (kind == OpKind::kLinear && size > 1) continue;
     const int fewest = MinOperands(kind);
-    const bool takes_any = MaxOperands(kind) > kMostOfFixedArity;
-    const int most = takes_any ? std::max(fewest, configuration_.most_operands) : MaxOperands(kind);
+    const int most = std::min(MaxOperands(kind), std::max(fewest, configuration_.most_operands));
     for (int arity = fewest; arity <= most; ++arity) {
       if (arity == 1) PlanUnary(op, size, linear, &items);
       if (arity == 2) {
@@ -205,7 +205,8 @@ void WorkPlanner::CollectContaining(int size) {
 
 WorkPlanner::TypeLists WorkPlanner::BeginningsOfCalls(int op, int arity, int size) const {
   std::set<int> known;
-  for (int smaller = 0; smaller < size; ++smaller) {
+  const int sizes = arity > kMostOperandsOfAnyType ? 1 : size;
+  for (int smaller = 0; smaller < sizes; ++smaller) {
     for (const auto& [type, unused] : store_->OfSize(smaller)) known.insert(type);
   }
   TypeLists beginnings;

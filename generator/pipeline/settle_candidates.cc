@@ -44,8 +44,8 @@ Uses UsesOf(const Pattern& pattern) {
   return uses;
 }
 
-// Whether one side uses every input once. An equation with no such side is, as a rule, another one
-// with some of its inputs made equal, or a composition.
+// Whether one side uses every input once. An equation with no such side is nearly always another
+// one with some of its inputs made equal, or a composition (generator/enumeration/enumerator.h).
 bool HasLinearSide(const Candidate& candidate) {
   for (const Pattern* side : {&candidate.source, &candidate.target}) {
     const Uses uses = UsesOf(*side);

@@ -51,9 +51,10 @@ void AddKinds(const Pattern& pattern, std::set<OpKind>* kinds) {
 
 std::string TextOf(const Configuration& configuration) {
   // By name, so that a new member is not forgotten.
-  const auto& [name, inputs, operators, max_operators, focus, values, most_operands] =
-      configuration;
-  std::string text = absl::StrCat(name, "\n", max_operators, "\n", most_operands, "\n");
+  const auto& [name, inputs, operators, max_operators, focus, values, most_operands,
+               skips_instances, every_side] = configuration;
+  std::string text = absl::StrCat(name, "\n", max_operators, "\n", most_operands, "\n",
+                                  skips_instances, "\n", every_side, "\n");
   for (const TensorType& type : inputs) absl::StrAppend(&text, type.ToString(), ";");
   for (const Operator& op : operators) absl::StrAppend(&text, "\n", op.ToString());
   absl::StrAppend(&text, "\n");
