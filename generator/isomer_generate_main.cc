@@ -28,7 +28,7 @@ ABSL_FLAG(std::string, work_dir, "",
           "folder for what was pruned, refuted or unknown, and why, and for all results so far: a "
           "run that was stopped goes on from there, and after a change only what it touches is "
           "done again");
-ABSL_FLAG(int, jobs, 0, "threads, and processes that prove; 0: as many as there are cores");
+ABSL_FLAG(int, jobs, 0, "processes that work; 0: as many as there are cores");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
 ABSL_FLAG(int, instances, 1000, "check: random instances of each rule");
 ABSL_FLAG(std::vector<std::string>, ids, {},
@@ -99,7 +99,7 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
   }
   options.seed = absl::GetFlag(FLAGS_seed);
   options.progress = stderr;
-  ISOMER_ASSIGN_OR_RETURN(options.jobs, Jobs());
+  ISOMER_ASSIGN_OR_RETURN(command.jobs, Jobs());
   ISOMER_ASSIGN_OR_RETURN(options.kinds, ParseOps(absl::GetFlag(FLAGS_ops)));
   command.work_dir = absl::GetFlag(FLAGS_work_dir);
   command.make_judge = MakeJudge;

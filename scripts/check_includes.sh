@@ -46,7 +46,8 @@ generator/enumeration: assignments preconditions
 generator/schemas: assignments enumeration preconditions
 generator/checking: assignments preconditions
 generator/inspect: assignments
-generator/pipeline: assignments enumeration inspect preconditions schemas
+generator/workers:
+generator/pipeline: assignments enumeration inspect preconditions schemas workers
 verifier/elements:
 verifier/certificate: elements
 verifier/exhaustive:

@@ -2,41 +2,29 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "generator/enumeration/configuration.h"
 #include "generator/enumeration/enumerator.h"
 #include "generator/pipeline/settle_candidates.h"
+#include "generator/pipeline/step_items.h"
 #include "generator/pipeline/step_keys.h"
 #include "generator/pipeline/step_records.h"
-#include "generator/schemas/algebra_families.h"
-#include "generator/schemas/definition_families.h"
-#include "generator/schemas/expansion.h"
-#include "generator/schemas/kernel_families.h"
+#include "generator/pipeline/steps.h"
+#include "generator/workers/local_workers.h"
 #include "pcg/support/hash.h"
-#include "pcg/support/in_order.h"
 #include "pcg/support/progress.h"
+#include "pcg/support/status_macros.h"
 #include "rules/calls/calls_of_ranks.h"
 
 namespace isomer {
 namespace {
-
-// Rules that hold for all calls of one operator, found from its declaration.
-struct FamilyForm {
-  const char* name;
-  std::vector<GeneralRule> (*find)(OpKind, TypeOracle*, Random*, Statistics*);
-  std::set<OpKind> around;  // declared operators that occur in them besides the operator
-};
-const std::vector<FamilyForm>& FamilyForms() {
-  static const auto* const forms = new std::vector<FamilyForm>{
-      {"expansions", FindExpansions, {}},
-      {"algebra", FindAlgebraFamilies, OperatorsOfAlgebraFamilies()},
-      {"kernels", FindKernelFamilies, OperatorsOfKernelFamilies()},
-      {"definitions", FindDefinitionFamilies, OperatorsOfDefinitionFamilies()},
-  };
-  return *forms;
-}
 
 bool HasParallelOperatorsAlone(const Rule& rule) {
   for (const Pattern* side : {&rule.source, &rule.target}) {
@@ -63,32 +51,35 @@ void AddRanksOfSharding(Rule* rule) {
 
 class Pipeline {
  public:
-  Pipeline(const GenerateOptions& options, Statistics* statistics)
+  Pipeline(const GenerateOptions& options, WorkQueue* queue, Statistics* statistics)
       : options_(options),
+        queue_(queue),
         statistics_(statistics),
-        memo_(options.memo == nullptr ? &no_memo_ : options.memo),
-        keys_(options.seed, options.meanings) {}
+        keys_(options.seed, options.meanings),
+        accepted_([this](const GeneralRule& rule) { Found(rule); }) {}
 
-  std::vector<GeneralRule> Run() {
-    Timed("families", [&] { AcceptFamilies(); });
+  absl::StatusOr<std::vector<GeneralRule>> Run() {
+    // Enumeration begins before families are done: a few of these take long.
+    BeginFamilies();
+    BeginEnumeration();
+    ISOMER_RETURN_IF_ERROR(Timed("families", [&] { return AcceptFamilies(); }));
     std::vector<Candidate> candidates;
-    Timed("enumerate", [&] { candidates = Enumerated(); });
-    Timed("settle", [&] {
+    ISOMER_RETURN_IF_ERROR(Timed("enumerate", [&] { return TakeEnumerated(&candidates); }));
+    ISOMER_RETURN_IF_ERROR(Timed("settle", [&] {
       const std::unique_ptr<Progress> progress = Bar("settle", candidates.size());
-      const SettleRun run{options_.seed, options_.jobs, options_.composition_steps, &keys_, memo_};
-      SettleCandidates(candidates, run, &accepted_, statistics_, [&] { Advance(progress); });
-    });
-    std::vector<GeneralRule> rules = accepted_.rules();
-    for (GeneralRule& general : rules) AddRanksOfSharding(&general.rule);
-    return rules;
+      const SettleRun run{options_.composition_steps, &keys_, queue_};
+      return SettleCandidates(candidates, run, &accepted_, statistics_, [&] { Advance(progress); });
+    }));
+    return std::move(rules_);
   }
 
  private:
-  void Timed(const char* phase, const std::function<void()>& work) {
+  absl::Status Timed(const char* phase, const std::function<absl::Status()>& work) {
     const auto start = std::chrono::steady_clock::now();
-    work();
+    const absl::Status status = work();
     statistics_->seconds[phase] +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return status;
   }
 
   std::unique_ptr<Progress> Bar(const char* phase, size_t total) const {
@@ -99,40 +90,54 @@ class Pipeline {
     if (progress != nullptr) progress->Advance();
   }
 
-  // One result of a step: the memo's, or computed and put there.
+  // Asks for a result that `result` will have.
   template <typename Result>
-  Result Remembered(const std::string& step, const MemoKey& key,
-                    absl::StatusOr<Result> (*decode)(const std::string&),
-                    const std::function<Result()>& compute) {
-    if (const std::optional<std::string> kept = memo_->Find(step, key)) {
-      if (absl::StatusOr<Result> known = decode(*kept); known.ok()) return *std::move(known);
-    }
-    Result result = compute();
-    memo_->Put(key, Encode(result));
-    return result;
+  void Ask(const StepItem& item, absl::StatusOr<Result> (*decode)(const std::string&),
+           std::optional<Result>* result) {
+    queue_->Do(item, [decode, result](const std::string& bytes) {
+      absl::StatusOr<Result> decoded = decode(bytes);
+      if (!decoded.ok()) return false;
+      *result = *std::move(decoded);
+      return true;
+    });
   }
 
-  void AcceptFamilies() {
-    std::vector<std::pair<const FamilyForm*, OpKind>> items;
+  // Calls `take` with each result in turn, as soon as it and those before it are there.
+  template <typename Result>
+  absl::Status TakeInOrder(const char* phase, std::deque<std::optional<Result>>* results,
+                           absl::FunctionRef<void(Result)> take) {
+    const std::unique_ptr<Progress> progress = Bar(phase, results->size());
+    for (std::optional<Result>& result : *results) {
+      ISOMER_RETURN_IF_ERROR(queue_->WaitUntil([&] { return result.has_value(); }));
+      take(*std::move(result));
+      result.reset();
+      Advance(progress);
+    }
+    return absl::OkStatus();
+  }
+
+  void Found(const GeneralRule& general) {
+    rules_.push_back(general);
+    AddRanksOfSharding(&rules_.back().rule);
+    if (options_.on_rule != nullptr) options_.on_rule(rules_.back());
+  }
+
+  void BeginFamilies() {
     for (const FamilyForm& form : FamilyForms()) {
       for (OpKind kind : options_.kinds) {
-        if (!IsLeaf(kind) && !IsParallel(kind)) items.push_back({&form, kind});
+        if (IsLeaf(kind) || IsParallel(kind)) continue;
+        Ask(FamiliesItem(keys_, form, kind), DecodeFamilies, &families_.emplace_back());
       }
     }
-    InOrder<Families> results(options_.jobs, items.size(), items.size(), [&] {
-      return [this, &items, oracle = std::make_shared<TypeOracle>()](size_t i) {
-        return FamiliesOf(*items[i].first, items[i].second, oracle.get());
-      };
-    });
-    const std::unique_ptr<Progress> progress = Bar("families", items.size());
-    for (size_t i = 0; i < items.size(); ++i) {
-      const Families families = results.Take();
+  }
+
+  absl::Status AcceptFamilies() {
+    return TakeInOrder<Families>("families", &families_, [&](Families families) {
       statistics_->Add(families.statistics);
       for (const GeneralRule& rule : families.rules) {
         if (IsOfChosenKinds(rule.rule)) accepted_.Add(rule);
       }
-      Advance(progress);
-    }
+    });
   }
 
   // Its declared operators are among those asked for.
@@ -145,49 +150,48 @@ class Pipeline {
     return true;
   }
 
-  Families FamiliesOf(const FamilyForm& form, OpKind kind, TypeOracle* oracle) {
-    return Remembered<Families>(
-        "families", keys_.OfFamilies(form.name, kind, form.around), DecodeFamilies, [&] {
-          Random random(HashCombine(options_.seed, uint64_t(kind)));
-          Families families;
-          families.rules = form.find(kind, oracle, &random, &families.statistics);
-          return families;
-        });
+  // Large ones are done one after another, by the threads of this process: one at a time is in
+  // memory.
+  bool IsLarge() const { return options_.max_operators > 3; }
+
+  void BeginEnumeration() {
+    configurations_ = Configurations(options_.kinds, options_.max_operators);
+    enumerated_.resize(configurations_.size());
+    for (size_t i = 0; i < configurations_.size() && !IsLarge(); ++i) {
+      Ask(ItemOf(configurations_[i]), DecodeEnumeration, &enumerated_[i]);
+    }
   }
 
-  std::vector<Candidate> Enumerated() {
-    const std::vector<Configuration> configurations =
-        Configurations(options_.kinds, options_.max_operators);
-    // Large ones one after another, each in several threads: one at a time is in memory.
-    const bool large = options_.max_operators > 3;
-    const int at_once = large ? 1 : options_.jobs, threads = large ? options_.jobs : 1;
-    const size_t count = configurations.size();
-    InOrder<EnumerationResult> results(at_once, count, count, [&] {
-      return [this, &configurations, threads, oracle = std::make_shared<TypeOracle>()](size_t i) {
-        return EnumeratedIn(configurations[i], threads, oracle.get());
-      };
-    });
-    const std::unique_ptr<Progress> progress = Bar("enumerate", count);
-    std::vector<Candidate> candidates;
-    for (size_t i = 0; i < count; ++i) {
-      EnumerationResult enumerated = results.Take();
+  StepItem ItemOf(const Configuration& configuration) const {
+    return EnumerationItem(keys_, options_.kinds, options_.max_operators, configuration);
+  }
+
+  EnumerationResult EnumerateHere(const Configuration& c) {
+    const MemoKey key = ItemOf(c).key;
+    if (const std::optional<std::string> kept = queue_->memo()->Find("enumerate", key)) {
+      absl::StatusOr<EnumerationResult> known = DecodeEnumeration(*kept);
+      if (known.ok()) return *std::move(known);
+    }
+    TypeOracle oracle;
+    Random random(HashBytes(c.name, options_.seed));
+    EnumerationResult result;
+    result.candidates = Enumerate(c, &oracle, &random, &result.statistics, options_.threads);
+    queue_->memo()->Put(key, Encode(result));
+    return result;
+  }
+
+  absl::Status TakeEnumerated(std::vector<Candidate>* candidates) {
+    for (size_t i = 0; i < configurations_.size() && IsLarge(); ++i) {
+      enumerated_[i] = EnumerateHere(configurations_[i]);
+    }
+    const auto take = [&](EnumerationResult enumerated) {
       statistics_->Add(enumerated.statistics);
       std::move(enumerated.candidates.begin(), enumerated.candidates.end(),
-                std::back_inserter(candidates));
-      Advance(progress);
-    }
-    SortBySize(&candidates);
-    return candidates;
-  }
-
-  EnumerationResult EnumeratedIn(const Configuration& c, int threads, TypeOracle* oracle) {
-    return Remembered<EnumerationResult>(
-        "enumerate", keys_.OfEnumeration(c), DecodeEnumeration, [&] {
-          Random random(HashBytes(c.name, options_.seed));
-          EnumerationResult enumerated;
-          enumerated.candidates = Enumerate(c, oracle, &random, &enumerated.statistics, threads);
-          return enumerated;
-        });
+                std::back_inserter(*candidates));
+    };
+    ISOMER_RETURN_IF_ERROR(TakeInOrder<EnumerationResult>("enumerate", &enumerated_, take));
+    SortBySize(candidates);
+    return absl::OkStatus();
   }
 
   // The more inputs are different, the more general: x*(y*z) before x*(x*x).
@@ -199,17 +203,26 @@ class Pipeline {
   }
 
   const GenerateOptions& options_;
+  WorkQueue* const queue_;
   Statistics* const statistics_;
-  Memo no_memo_;
-  Memo* const memo_;
   const StepKeys keys_;
+  std::vector<GeneralRule> rules_;  // as accepted, with the ranks of sharding
   AcceptedRules accepted_;
+  // Results that are asked for; their places stay what they are.
+  std::deque<std::optional<Families>> families_;
+  std::vector<Configuration> configurations_;
+  std::deque<std::optional<EnumerationResult>> enumerated_;
 };
 
 }  // namespace
 
-std::vector<GeneralRule> Generate(const GenerateOptions& options, Statistics* statistics) {
-  return Pipeline(options, statistics).Run();
+absl::StatusOr<std::vector<GeneralRule>> Generate(const GenerateOptions& options,
+                                                  Statistics* statistics) {
+  if (options.queue != nullptr) return Pipeline(options, options.queue, statistics).Run();
+  Memo memo;
+  OwnWorker worker(GeneratorSteps(nullptr));
+  WorkQueue queue(&worker, &memo);
+  return Pipeline(options, &queue, statistics).Run();
 }
 
 }  // namespace isomer

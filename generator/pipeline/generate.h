@@ -4,13 +4,15 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "generator/assignments/statistics.h"
-#include "generator/pipeline/memo.h"
 #include "generator/preconditions/generalize.h"
+#include "generator/workers/work_queue.h"
 
 namespace isomer {
 
@@ -18,19 +20,23 @@ struct GenerateOptions {
   std::set<OpKind> kinds;
   int max_operators = 3;
   uint64_t seed = 1;
-  int jobs = 1;  // threads; the result is the same for any number
+  // Who works (on GeneratorSteps); null: this process. The result is the same for any number.
+  WorkQueue* queue = nullptr;
+  int threads = 1;  // of this process, for enumerations that are too large for a worker
   // An equation that up to so many rewrites of either side derive is no rule of its own
   // (Derivations in generator/preconditions/prune.h).
   int composition_steps = 1;
-  Memo* memo = nullptr;  // of earlier runs; null: nothing is kept
   // Digests of what operators mean, in place of the true ones (generator/pipeline/step_keys.h).
   std::map<OpKind, uint64_t> meanings = {};
   std::FILE* progress = nullptr;  // where bars and lines of progress go; null: nowhere
+  // Called with each rule as it is found, in order.
+  std::function<void(const GeneralRule&)> on_rule = nullptr;
 };
 
 // Rules in order of size: those of one call (families), then pairs of enumerated graphs. None is an
-// instance of another, or a composition of smaller ones. Not proved yet.
-std::vector<GeneralRule> Generate(const GenerateOptions& options, Statistics* statistics);
+// instance of another, or a composition of smaller ones. Not proved yet. Errors: those of workers.
+absl::StatusOr<std::vector<GeneralRule>> Generate(const GenerateOptions& options,
+                                                  Statistics* statistics);
 
 }  // namespace isomer
 

@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "generator/inspect/kinds.h"
+#include "generator/pipeline/steps.h"
+#include "generator/workers/local_workers.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/messages.h"
@@ -59,17 +61,23 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
     ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
     if (!memo->note().empty()) PrintNote(memo->note());
   }
+  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Workers> workers,
+                          MakeLocalWorkers(command.jobs, GeneratorSteps(command.make_judge)));
+  WorkQueue queue(workers.get(), memo.get());
   GenerateOptions options = command.options;
-  options.memo = memo.get();
+  options.queue = &queue;
+  options.threads = command.jobs;
+  const StepKeys keys(options.seed, options.meanings);
+  // Rules are proved while others are looked for.
+  Proofs proofs(&queue, &keys);
+  options.on_rule = [&](const GeneralRule& rule) { proofs.Begin(rule); };
   GenerateOutcome outcome;
-  const std::vector<GeneralRule> rules = Generate(options, &outcome.statistics);
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<GeneralRule> rules,
+                          Generate(options, &outcome.statistics));
   outcome.settled = static_cast<int64_t>(rules.size());
 
   const auto start = std::chrono::steady_clock::now();
-  const StepKeys keys(options.seed, options.meanings);
-  ISOMER_ASSIGN_OR_RETURN(
-      std::vector<Rule> judged,
-      ProveRules(rules, command.make_judge, {options.jobs, &keys, memo.get(), options.progress}));
+  ISOMER_ASSIGN_OR_RETURN(std::vector<Rule> judged, proofs.Take(options.progress));
   outcome.statistics.seconds["prove"] =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 

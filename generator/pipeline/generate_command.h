@@ -15,13 +15,14 @@
 namespace isomer {
 
 struct GenerateCommand {
-  GenerateOptions options;         // the memo is that of the work folder
+  GenerateOptions options;         // without queue and threads
+  int jobs = 1;                    // processes that work; the result is the same for any number
   std::vector<std::string> files;  // to write: each holds the same rules
   std::string generator;           // what the files say made them
   // Folder for the memo, and for what was pruned ("pruned.txt"), refuted or unknown
   // ("rejected.txt"), and why; "": none.
   std::string work_dir;
-  std::function<Judge()> make_judge;  // called once per process
+  std::function<Judge()> make_judge;  // called once per worker
 };
 
 struct GenerateOutcome {
@@ -43,7 +44,8 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command);
 //   settled, proved, refuted, unknown
 //   rules_by_kind  algebra, parallel (of parallel operators alone), mixed
 //   digest         of the rules
-//   seconds        phase -> wall time: families, enumerate, settle, prove
+//   seconds        phase -> wall time: families, enumerate, settle, prove. Workers that have nothing
+//                  to do in one phase begin with a later one
 //   memo           step -> hits, misses
 //   peak_rss_bytes, and that of the largest child
 Json SummaryOf(const GenerateOutcome& outcome);

@@ -5,10 +5,10 @@
 #include <set>
 #include <string>
 
+#include "generator/pipeline/step_items.h"
 #include "generator/pipeline/step_records.h"
 #include "generator/preconditions/settle.h"
-#include "pcg/support/process_pool.h"
-#include "pcg/support/progress.h"
+#include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
 #include "rules/matching/conditions.h"
 
@@ -102,52 +102,42 @@ Rule ProveSomeForm(GeneralRule general, const Judge& judge, TypeOracle* oracle) 
 
 }  // namespace
 
-absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rules,
-                                             const std::function<Judge()>& make_judge,
-                                             const ProveOptions& options) {
+Step ProofStep(Judge judge) {
+  return [judge = std::move(judge),
+          oracle = std::make_shared<TypeOracle>()](const std::string& input) -> StepResult {
+    absl::StatusOr<GeneralRule> rule = DecodeGeneralRule(input);
+    ISOMER_CHECK(rule.ok());
+    const Rule judged = ProveSomeForm(*std::move(rule), judge, oracle.get());
+    const bool settled = judged.proof.verdict == ProofRecord::Verdict::kProved ||
+                         judged.proof.verdict == ProofRecord::Verdict::kRefuted;
+    return {EncodeJudged(judged), settled};
+  };
+}
+
+void Proofs::Begin(const GeneralRule& rule) {
+  const size_t place = judged_.size();
+  judged_.emplace_back();
+  queue_->Do(ProofItem(*keys_, rule), [this, place](const std::string& bytes) {
+    absl::StatusOr<Rule> judged = DecodeJudged(bytes);
+    if (!judged.ok()) return false;
+    judged_[place] = *std::move(judged);
+    ++num_judged_;
+    if (progress_ != nullptr) progress_->Advance();
+    return true;
+  });
+}
+
+absl::StatusOr<std::vector<Rule>> Proofs::Take(std::FILE* out) {
   std::unique_ptr<Progress> progress;
-  if (options.progress != nullptr) {
-    progress =
-        std::make_unique<Progress>("prove", static_cast<int64_t>(rules.size()), options.progress);
+  if (out != nullptr) {
+    progress = std::make_unique<Progress>("prove", static_cast<int64_t>(judged_.size()), out);
+    progress->Advance(static_cast<int64_t>(num_judged_));
+    progress_ = progress.get();
   }
-  auto advance = [&] {
-    if (progress != nullptr) progress->Advance();
-  };
-  std::vector<Rule> judged(rules.size());
-  std::vector<MemoKey> keys;
-  std::vector<size_t> open;  // rules without a verdict
-  for (size_t i = 0; i < rules.size(); ++i) {
-    keys.push_back(options.keys->OfProof(rules[i]));
-    const std::optional<std::string> kept = options.memo->Find("prove", keys[i]);
-    absl::StatusOr<Rule> known = DecodeJudged(kept.value_or(""));
-    if (kept.has_value() && known.ok()) {
-      judged[i] = *std::move(known);
-      advance();
-    } else {
-      open.push_back(i);
-    }
-  }
-  // The last rules are the largest, and take the longest: first, so that all processes end at once.
-  std::reverse(open.begin(), open.end());
-  auto make_worker = [&]() -> ItemWorker {
-    return [&, judge = make_judge(), oracle = std::make_shared<TypeOracle>()](size_t item) {
-      return EncodeJudged(ProveSomeForm(rules[open[item]], judge, oracle.get()));
-    };
-  };
-  absl::Status received;
-  auto done = [&](size_t item, const std::string& bytes) {
-    absl::StatusOr<Rule> rule = DecodeJudged(bytes);
-    received.Update(rule.status());
-    if (!rule.ok()) return;
-    const bool settled = rule->proof.verdict == ProofRecord::Verdict::kProved ||
-                         rule->proof.verdict == ProofRecord::Verdict::kRefuted;
-    if (settled) options.memo->Put(keys[open[item]], bytes);
-    judged[open[item]] = *std::move(rule);
-    advance();
-  };
-  ISOMER_RETURN_IF_ERROR(ForEachInProcesses(options.jobs, open.size(), make_worker, done));
-  ISOMER_RETURN_IF_ERROR(received);
-  return judged;
+  const absl::Status status = queue_->WaitUntil([this] { return num_judged_ == judged_.size(); });
+  progress_ = nullptr;
+  ISOMER_RETURN_IF_ERROR(status);
+  return std::move(judged_);
 }
 
 }  // namespace isomer

@@ -1,4 +1,4 @@
-// Has rules proved, in several processes, and repairs those that are refuted.
+// Has rules proved by workers, and repairs those that are refuted.
 #ifndef ISOMER_GENERATOR_PIPELINE_PROVE_RULES_H_
 #define ISOMER_GENERATOR_PIPELINE_PROVE_RULES_H_
 
@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "generator/pipeline/memo.h"
 #include "generator/pipeline/step_keys.h"
 #include "generator/preconditions/generalize.h"
+#include "generator/workers/work_queue.h"
+#include "generator/workers/workers.h"
+#include "pcg/support/progress.h"
 
 namespace isomer {
 
@@ -21,21 +23,29 @@ struct Verdict {
 };
 using Judge = std::function<Verdict(const Rule& rule)>;
 
-struct ProveOptions {
-  int jobs = 1;  // processes
-  const StepKeys* keys = nullptr;
-  Memo* memo = nullptr;
-  std::FILE* progress = nullptr;
-};
-
-// The rules with their proofs, in order. Sampling can miss a case that needs a condition: what a
+// The step of a worker that proves rules. Sampling can miss a case that needs a condition: what a
 // counterexample refutes is settled again with that in view, and then tried with fewer variables,
-// so a rule may come back as a stronger one. `make_judge` is called once per process.
-// Verdicts of earlier runs are taken from the memo; new ones are put there as they come, but for
-// unknown ones, which more time may settle. Errors: a process died.
-absl::StatusOr<std::vector<Rule>> ProveRules(const std::vector<GeneralRule>& rules,
-                                             const std::function<Judge()>& make_judge,
-                                             const ProveOptions& options);
+// so a rule may come back as a stronger one. Verdicts last but for unknown ones, which more time
+// may settle.
+Step ProofStep(Judge judge);
+
+// Has rules proved while others are still looked for.
+class Proofs {
+ public:
+  Proofs(WorkQueue* queue, const StepKeys* keys) : queue_(queue), keys_(keys) {}
+
+  // Asks the memo or a worker for the proof of another rule.
+  void Begin(const GeneralRule& rule);
+  // The rules with their proofs, in the order in which they were begun.
+  absl::StatusOr<std::vector<Rule>> Take(std::FILE* progress);
+
+ private:
+  WorkQueue* const queue_;
+  const StepKeys* const keys_;
+  std::vector<Rule> judged_;
+  size_t num_judged_ = 0;
+  Progress* progress_ = nullptr;
+};
 
 }  // namespace isomer
 

@@ -1,20 +1,21 @@
 #include "generator/pipeline/settle_candidates.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <set>
-#include <shared_mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "generator/enumeration/equation.h"
+#include "generator/pipeline/step_items.h"
 #include "generator/pipeline/step_records.h"
-#include "generator/preconditions/settle.h"
+#include "pcg/support/check.h"
 #include "pcg/support/hash.h"
-#include "pcg/support/in_order.h"
+#include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
@@ -57,19 +58,14 @@ bool HasLinearSide(const Candidate& candidate) {
   return false;
 }
 
-// Without the types: a pair that did not generalise does not do so at other types of its ranks.
-std::string FormOf(const Candidate& candidate) {
-  Candidate untyped = candidate;
-  for (TensorType& type : untyped.inputs) type = SequentialType(type.Sizes());
-  return CanonicalName(untyped);
-}
-
 bool SourceUsesAllInputs(const Candidate& candidate) {
   return UsesOf(candidate.source).inputs.size() == candidate.inputs.size();
 }
 
 // What is worked out ahead of a candidate's turn.
 struct Appraisal {
+  const Candidate* candidate = nullptr;
+  bool is_done = false;
   bool linear = false;
   std::string form;
   std::unique_ptr<Derivations> derivations;  // null: ill-typed
@@ -83,15 +79,19 @@ class Settlement {
  public:
   Settlement(const std::vector<Candidate>& candidates, const SettleRun& run,
              AcceptedRules* accepted, Statistics* statistics)
-      : candidates_(candidates), run_(run), statistics_(statistics), accepted_(accepted) {}
+      : candidates_(candidates),
+        run_(run),
+        queue_(run.queue),
+        statistics_(statistics),
+        accepted_(accepted) {}
 
-  void Run(absl::FunctionRef<void()> progress) {
+  absl::Status Run(absl::FunctionRef<void()> progress) {
     size_t first = 0;
     std::string before = StateText();
     // What an earlier run decided on the same candidates after the same ones.
     for (; first < candidates_.size(); first = EndOfRun(first)) {
       const MemoKey key = run_.keys->OfDecisions(before, RunOf(first));
-      const std::optional<std::string> kept = run_.memo->Find("decide", key);
+      const std::optional<std::string> kept = queue_->memo()->Find("decide", key);
       if (!kept.has_value()) break;
       absl::StatusOr<Decisions> decisions = DecodeDecisions(*kept);
       if (!decisions.ok()) break;
@@ -101,28 +101,31 @@ class Settlement {
       for (size_t i = first; i < EndOfRun(first); ++i) progress();
       before = KeyText(key);
     }
-    InOrder<Appraisal> appraisals(run_.jobs, candidates_.size() - first, 8 * run_.jobs, [&] {
-      return [this, first, oracle = std::make_shared<TypeOracle>()](size_t i) {
-        return Appraise(candidates_[first + i], oracle.get());
-      };
-    });
-    TypeOracle oracle;
+    next_ = first;
+    if (next_ < candidates_.size()) TellRules();
     for (; first < candidates_.size(); first = EndOfRun(first)) {
       decisions_ = {};
-      for (const Candidate& candidate : RunOf(first)) {
-        Decide(candidate, appraisals.Take(), &oracle);
+      for (size_t i = first; i < EndOfRun(first); ++i) {
+        AppraiseAhead();
+        Appraisal& appraisal = ahead_.front();
+        ISOMER_RETURN_IF_ERROR(queue_->WaitUntil([&] { return appraisal.is_done; }));
+        Decide(appraisal);
+        ahead_.pop_front();
         progress();
       }
       const MemoKey key = run_.keys->OfDecisions(before, RunOf(first));
-      run_.memo->Put(key, Encode(decisions_));
+      queue_->memo()->Put(key, Encode(decisions_));
       statistics_->Add(decisions_.statistics);
       before = KeyText(key);
     }
+    return absl::OkStatus();
   }
 
  private:
   // Candidates are remembered by runs of so many.
   static constexpr size_t kRun = 128;
+  // So many for each of several workers are appraised before their turn.
+  static constexpr size_t kAhead = 8;
   size_t EndOfRun(size_t first) const { return std::min(first + kRun, candidates_.size()); }
   absl::Span<const Candidate> RunOf(size_t first) const {
     return absl::MakeSpan(candidates_).subspan(first, EndOfRun(first) - first);
@@ -137,26 +140,87 @@ class Settlement {
     return text;
   }
 
-  Appraisal Appraise(const Candidate& candidate, TypeOracle* oracle) {
-    Appraisal appraisal;
-    appraisal.linear = HasLinearSide(candidate);
-    if (!appraisal.linear) return appraisal;
-    appraisal.form = FormOf(candidate);
-    if (IsHopeless(appraisal.form)) return appraisal;
-    appraisal.derivations = DerivationsOf(candidate);
-    if (appraisal.derivations == nullptr || IsKnown(appraisal.derivations.get())) return appraisal;
-    appraisal.forward = GeneralizeOnce(candidate, oracle);
-    if (!NeedsWayBack(*appraisal.forward)) return appraisal;
-    const Candidate reversed = Reversed(candidate);
-    if (!SourceUsesAllInputs(reversed)) return appraisal;
-    appraisal.back = DerivationsOf(reversed);
-    if (appraisal.back != nullptr && !IsInstance(appraisal.back.get())) {
-      appraisal.backward = GeneralizeOnce(reversed, oracle);
+  void TellRules() {
+    queue_->Tell(NoRulesItem(), /*anew=*/true);
+    for (const GeneralRule& rule : accepted_->rules()) {
+      queue_->Tell(RuleItem(rule.rule), /*anew=*/false);
     }
-    return appraisal;
   }
 
-  void Decide(const Candidate& candidate, Appraisal appraisal, TypeOracle* oracle) {
+  void AppraiseAhead() {
+    const size_t workers = queue_->num_workers();
+    const size_t ahead = workers > 1 ? kAhead * workers : 1;
+    while (ahead_.size() < ahead && next_ < candidates_.size()) {
+      // Places in a deque stay what they are.
+      Appraisal& appraisal = ahead_.emplace_back();
+      appraisal.candidate = &candidates_[next_++];
+      Appraise(&appraisal);
+    }
+  }
+
+  // One after the other: whether rules derive the candidate, what it generalises to, and the same
+  // of the way back. Nothing more is asked for as soon as what comes cannot matter.
+  void Appraise(Appraisal* a) {
+    const Candidate& candidate = *a->candidate;
+    a->linear = HasLinearSide(candidate);
+    if (a->linear) a->form = FormOf(candidate);
+    if (!a->linear || hopeless_.contains(a->form)) {
+      a->is_done = true;
+      return;
+    }
+    const StepItem item = DerivationItem(candidate, run_.composition_steps, false);
+    queue_->DoAnew(item, [this, a](const std::string& bytes) {
+      absl::StatusOr<Derived> derived = DecodeDerived(bytes);
+      if (!derived.ok()) return false;
+      a->is_done = !derived->well_typed || derived->commuted || derived->known;
+      if (derived->well_typed) a->derivations = DerivationsOf(*a->candidate, &derived->state);
+      if (!a->is_done) AppraiseForward(a);
+      return true;
+    });
+  }
+
+  void AppraiseForward(Appraisal* a) {
+    queue_->Do(GeneralizationItem(*run_.keys, *a->candidate), [this, a](const std::string& bytes) {
+      absl::StatusOr<Generalized> generalized = DecodeGeneralized(bytes);
+      if (!generalized.ok()) return false;
+      a->forward = *std::move(generalized);
+      if (NeedsWayBack(*a->forward)) {
+        AppraiseWayBack(a, Reversed(*a->candidate));
+      } else {
+        a->is_done = true;
+      }
+      return true;
+    });
+  }
+
+  void AppraiseWayBack(Appraisal* a, const Candidate& reversed) {
+    if (!SourceUsesAllInputs(reversed)) {
+      a->is_done = true;
+      return;
+    }
+    const StepItem item = DerivationItem(reversed, run_.composition_steps, true);
+    queue_->DoAnew(item, [this, a, reversed](const std::string& bytes) {
+      absl::StatusOr<Derived> derived = DecodeDerived(bytes);
+      if (!derived.ok()) return false;
+      a->is_done = !derived->well_typed || derived->known;
+      if (derived->well_typed) a->back = DerivationsOf(reversed, &derived->state);
+      if (!a->is_done) AppraiseBackward(a, reversed);
+      return true;
+    });
+  }
+
+  void AppraiseBackward(Appraisal* a, const Candidate& reversed) {
+    queue_->Do(GeneralizationItem(*run_.keys, reversed), [a](const std::string& bytes) {
+      absl::StatusOr<Generalized> generalized = DecodeGeneralized(bytes);
+      if (!generalized.ok()) return false;
+      a->backward = *std::move(generalized);
+      a->is_done = true;
+      return true;
+    });
+  }
+
+  void Decide(const Appraisal& appraisal) {
+    const Candidate& candidate = *appraisal.candidate;
     auto prune = [&](const std::string& reason, const std::vector<std::string>& by = {}) {
       std::string text = ConstantRule(candidate).ToString();
       if (!by.empty()) absl::StrAppend(&text, "  by ", absl::StrJoin(by, ", "));
@@ -169,6 +233,7 @@ class Settlement {
     if (FormHash(graphs.source) == FormHash(graphs.target)) {
       return prune("commuted operands");
     }
+    // With the rules that came since it was appraised.
     const Derivations::Result derivation = appraisal.derivations->Find(accepted_->book());
     if (derivation.kind == Derivations::Kind::kInstance) {
       return prune("instance of a more general rule", derivation.rules);
@@ -176,13 +241,12 @@ class Settlement {
     if (derivation.kind == Derivations::Kind::kComposition) {
       return prune("composition of rules", derivation.rules);
     }
-    if (!appraisal.forward.has_value()) appraisal.forward = GeneralizeOnce(candidate, oracle);
+    // Nothing derives it, so that nothing did when it was appraised.
     bool accepted = AcceptIfItHolds(*appraisal.forward);
-    if (NeedsWayBack(*appraisal.forward)) accepted |= DecideWayBack(candidate, &appraisal, oracle);
+    if (NeedsWayBack(*appraisal.forward)) accepted |= DecideWayBack(appraisal);
     if (accepted) return;
     if (!appraisal.forward->rule.has_value()) prune("does not generalise");
     decisions_.hopeless.push_back(appraisal.form);
-    const std::unique_lock<std::shared_mutex> lock(mutex_);
     hopeless_.insert(appraisal.form);
   }
 
@@ -190,17 +254,13 @@ class Settlement {
     return !forward.holds || !forward.rule->rule.reversible;
   }
 
-  bool DecideWayBack(const Candidate& candidate, Appraisal* appraisal, TypeOracle* oracle) {
-    const Candidate reversed = Reversed(candidate);
-    if (!SourceUsesAllInputs(reversed)) return false;
-    if (appraisal->back == nullptr) appraisal->back = DerivationsOf(reversed);
-    if (appraisal->back == nullptr || IsInstance(appraisal->back.get())) return false;
-    if (!appraisal->backward.has_value()) appraisal->backward = GeneralizeOnce(reversed, oracle);
-    std::optional<GeneralRule>& rule = appraisal->backward->rule;
-    if (!rule.has_value() || !appraisal->backward->holds) return false;
-    rule->rule.reversible = false;  // Its inverse is the rule that it reverses.
-    SetId(&rule->rule);
-    Accept(*rule);
+  bool DecideWayBack(const Appraisal& appraisal) {
+    if (appraisal.back == nullptr || appraisal.back->IsInstance(accepted_->book())) return false;
+    if (!appraisal.backward->rule.has_value() || !appraisal.backward->holds) return false;
+    GeneralRule rule = *appraisal.backward->rule;
+    rule.rule.reversible = false;  // Its inverse is the rule that it reverses.
+    SetId(&rule.rule);
+    Accept(rule);
     return true;
   }
 
@@ -214,56 +274,28 @@ class Settlement {
     return generalized.holds;
   }
 
-  // A function of the candidate alone.
-  Generalized GeneralizeOnce(const Candidate& candidate, TypeOracle* oracle) {
-    const MemoKey key = run_.keys->OfGeneralization(candidate);
-    if (const std::optional<std::string> kept = run_.memo->Find("generalize", key)) {
-      if (absl::StatusOr<Generalized> known = DecodeGeneralized(*kept); known.ok()) return *known;
-    }
-    Random random(HashBytes(FormOf(candidate), run_.seed));
-    Generalized result;
-    result.rule = Generalize(candidate, oracle, &random);
-    result.holds = result.rule.has_value() &&
-                   HoldsAround(result.rule->rule, result.rule->found, 8, false, oracle, &random);
-    run_.memo->Put(key, Encode(result));
-    return result;
-  }
-
-  std::unique_ptr<Derivations> DerivationsOf(const Candidate& candidate) const {
+  std::unique_ptr<Derivations> DerivationsOf(const Candidate& candidate,
+                                             Derivations::State* state) const {
     absl::StatusOr<CandidateGraphs> graphs = GraphsOf(candidate);
-    if (!graphs.ok()) return nullptr;
-    return std::make_unique<Derivations>(*std::move(graphs), run_.composition_steps);
+    ISOMER_CHECK(graphs.ok());
+    return std::make_unique<Derivations>(*std::move(graphs), run_.composition_steps,
+                                         std::move(*state));
   }
 
-  // The following look at the rules so far, of which more may come before the candidate's turn.
-  bool IsKnown(Derivations* derivations) {
-    const CandidateGraphs& graphs = derivations->graphs();
-    if (FormHash(graphs.source) == FormHash(graphs.target)) return true;
-    const std::shared_lock<std::shared_mutex> lock(mutex_);
-    return derivations->Find(accepted_->book()).kind != Derivations::Kind::kNone;
-  }
-  bool IsInstance(Derivations* derivations) {
-    const std::shared_lock<std::shared_mutex> lock(mutex_);
-    return derivations->IsInstance(accepted_->book());
-  }
-  bool IsHopeless(const std::string& form) {
-    const std::shared_lock<std::shared_mutex> lock(mutex_);
-    return hopeless_.contains(form);
-  }
   void Accept(const GeneralRule& rule) {
     decisions_.rules.push_back(rule);
-    const std::unique_lock<std::shared_mutex> lock(mutex_);
-    accepted_->Add(rule);
+    if (accepted_->Add(rule)) queue_->Tell(RuleItem(rule.rule), /*anew=*/false);
   }
 
   const std::vector<Candidate>& candidates_;
   const SettleRun& run_;
+  WorkQueue* const queue_;
   Statistics* const statistics_;
   Decisions decisions_;  // of the run at hand
-  // Changed by the thread that decides, which alone reads them without the lock.
-  std::shared_mutex mutex_;
   AcceptedRules* const accepted_;
   absl::flat_hash_set<std::string> hopeless_;
+  size_t next_ = 0;  // to be appraised
+  std::deque<Appraisal> ahead_;
 };
 
 }  // namespace
@@ -272,17 +304,24 @@ bool AcceptedRules::Add(const GeneralRule& rule) {
   if (!digests_.insert(rule.rule.Digest()).second) return false;
   book_.Add(rule.rule);
   rules_.push_back(rule);
+  if (on_rule_ != nullptr) on_rule_(rule);
   return true;
 }
 
-void SettleCandidates(const std::vector<Candidate>& candidates, const SettleRun& run,
-                      AcceptedRules* accepted, Statistics* statistics,
-                      absl::FunctionRef<void()> progress) {
-  Settlement(candidates, run, accepted, statistics).Run(progress);
+absl::Status SettleCandidates(const std::vector<Candidate>& candidates, const SettleRun& run,
+                              AcceptedRules* accepted, Statistics* statistics,
+                              absl::FunctionRef<void()> progress) {
+  return Settlement(candidates, run, accepted, statistics).Run(progress);
 }
 
 int SizeOf(const Candidate& candidate) {
   return UsesOf(candidate.source).operators + UsesOf(candidate.target).operators;
+}
+
+std::string FormOf(const Candidate& candidate) {
+  Candidate untyped = candidate;
+  for (TensorType& type : untyped.inputs) type = SequentialType(type.Sizes());
+  return CanonicalName(untyped);
 }
 
 }  // namespace isomer

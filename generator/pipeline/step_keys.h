@@ -11,8 +11,8 @@
 
 #include "absl/types/span.h"
 #include "generator/enumeration/configuration.h"
-#include "generator/pipeline/memo.h"
 #include "generator/preconditions/generalize.h"
+#include "generator/workers/memo.h"
 
 namespace isomer {
 
@@ -25,6 +25,7 @@ class StepKeys {
   // `meanings`: digests of operators that are to count in place of MeaningDigest's.
   explicit StepKeys(uint64_t seed, std::map<OpKind, uint64_t> meanings = {});
 
+  uint64_t seed() const { return seed_; }
   MemoKey OfEnumeration(const Configuration& configuration) const;
   // `form` names what is looked for. Families put other operators around a call: those of `around`.
   MemoKey OfFamilies(const std::string& form, OpKind kind, const std::set<OpKind>& around) const;

@@ -144,6 +144,25 @@ Statistics FromProto(const proto::GenerationStatistics& in) {
   return statistics;
 }
 
+using Ways = google::protobuf::RepeatedPtrField<proto::Derived::Way>;
+
+void AddWays(const Derivations::Reached& reached, Ways* out) {
+  for (const auto& [form, way] : reached) {
+    proto::Derived::Way* to = out->Add();
+    to->set_form(form);
+    to->set_latest(way.latest);
+    to->mutable_entries()->Add(way.entries.begin(), way.entries.end());
+  }
+}
+
+Derivations::Reached WaysOf(const Ways& in) {
+  Derivations::Reached reached;
+  for (const proto::Derived::Way& way : in) {
+    reached[way.form()] = {way.latest(), {way.entries().begin(), way.entries().end()}};
+  }
+  return reached;
+}
+
 template <typename Message>
 absl::StatusOr<Message> Parse(const std::string& bytes) {
   Message message;
@@ -157,7 +176,17 @@ std::string EncodeCandidate(const Candidate& candidate) {
   return ToProto(candidate).SerializeAsString();
 }
 
+absl::StatusOr<Candidate> DecodeCandidate(const std::string& bytes) {
+  ISOMER_ASSIGN_OR_RETURN(const auto in, Parse<proto::Candidate>(bytes));
+  return FromProto(in);
+}
+
 std::string EncodeGeneralRule(const GeneralRule& rule) { return ToProto(rule).SerializeAsString(); }
+
+absl::StatusOr<GeneralRule> DecodeGeneralRule(const std::string& bytes) {
+  ISOMER_ASSIGN_OR_RETURN(const auto in, Parse<proto::GeneralRule>(bytes));
+  return FromProto(in);
+}
 
 std::string Encode(const EnumerationResult& enumerated) {
   proto::Enumerated out;
@@ -213,6 +242,27 @@ absl::StatusOr<Generalized> DecodeGeneralized(const std::string& bytes) {
   }
   generalized.holds = in.holds();
   return generalized;
+}
+
+std::string Encode(const Derived& derived) {
+  proto::Derived out;
+  out.set_well_typed(derived.well_typed);
+  out.set_commuted(derived.commuted);
+  out.set_known(derived.known);
+  out.set_known_source(derived.state.known_source);
+  out.set_known_target(derived.state.known_target);
+  AddWays(derived.state.from_source, out.mutable_from_source());
+  AddWays(derived.state.from_target, out.mutable_from_target());
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<Derived> DecodeDerived(const std::string& bytes) {
+  ISOMER_ASSIGN_OR_RETURN(const auto in, Parse<proto::Derived>(bytes));
+  return Derived{
+      in.well_typed(),
+      in.commuted(),
+      in.known(),
+      {in.known_source(), in.known_target(), WaysOf(in.from_source()), WaysOf(in.from_target())}};
 }
 
 std::string Encode(const Decisions& decisions) {

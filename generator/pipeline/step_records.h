@@ -10,11 +10,14 @@
 #include "absl/status/statusor.h"
 #include "generator/assignments/statistics.h"
 #include "generator/preconditions/generalize.h"
+#include "generator/preconditions/prune.h"
 
 namespace isomer {
 
 std::string EncodeCandidate(const Candidate& candidate);
+absl::StatusOr<Candidate> DecodeCandidate(const std::string& bytes);
 std::string EncodeGeneralRule(const GeneralRule& rule);
+absl::StatusOr<GeneralRule> DecodeGeneralRule(const std::string& bytes);
 
 // What was found in one configuration (candidates) or for one operator (rules).
 struct EnumerationResult {
@@ -39,6 +42,16 @@ struct Generalized {
 };
 std::string Encode(const Generalized& generalized);
 absl::StatusOr<Generalized> DecodeGeneralized(const std::string& bytes);
+
+// Whether the rules that a worker knew derive a candidate, and what they make of its sides.
+struct Derived {
+  bool well_typed = false;  // else the rest says nothing
+  bool commuted = false;    // both sides have one form
+  bool known = false;       // an instance or a composition
+  Derivations::State state;
+};
+std::string Encode(const Derived& derived);
+absl::StatusOr<Derived> DecodeDerived(const std::string& bytes);
 
 // What was decided about a run of candidates: the rules that they gave, in order, and the forms
 // that give none.

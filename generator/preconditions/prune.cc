@@ -105,10 +105,11 @@ void RuleBook::ForEachApplication(
   }
 }
 
-Derivations::Derivations(CandidateGraphs graphs, int steps)
+Derivations::Derivations(CandidateGraphs graphs, int steps, State state)
     : graphs_(std::move(graphs)),
       steps_(steps),
-      largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))) {}
+      largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))),
+      state_(std::move(state)) {}
 
 void Derivations::Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
                         Reached* reached) const {
@@ -139,17 +140,17 @@ void Derivations::Reach(const Graph& from, bool reversible, const RuleBook& book
 }
 
 bool Derivations::IsInstance(const RuleBook& book) {
-  Reach(graphs_.source, /*reversible=*/false, book, &known_source_, &from_source_);
-  const auto found = from_source_.find(FormHash(graphs_.target));
-  return found != from_source_.end() && found->second.entries.size() == 1;
+  Reach(graphs_.source, /*reversible=*/false, book, &state_.known_source, &state_.from_source);
+  const auto found = state_.from_source.find(FormHash(graphs_.target));
+  return found != state_.from_source.end() && found->second.entries.size() == 1;
 }
 
 Derivations::Result Derivations::Find(const RuleBook& book) {
   if (IsInstance(book)) {
-    const Way& way = from_source_.at(FormHash(graphs_.target));
+    const Way& way = state_.from_source.at(FormHash(graphs_.target));
     return {Kind::kInstance, {book.IdOf(way.entries[0])}};
   }
-  Reach(graphs_.target, /*reversible=*/true, book, &known_target_, &from_target_);
+  Reach(graphs_.target, /*reversible=*/true, book, &state_.known_target, &state_.from_target);
   return Meeting(book);
 }
 
@@ -160,9 +161,9 @@ Derivations::Result Derivations::Meeting(const RuleBook& book) const {
     return std::make_tuple(std::max(a.latest, b.latest), std::cref(a.entries),
                            std::cref(b.entries));
   };
-  for (const auto& [hash, way] : from_source_) {
-    const auto other = from_target_.find(hash);
-    if (other == from_target_.end()) continue;
+  for (const auto& [hash, way] : state_.from_source) {
+    const auto other = state_.from_target.find(hash);
+    if (other == state_.from_target.end()) continue;
     if (best_source == nullptr || rank(way, other->second) < rank(*best_source, *best_target)) {
       best_source = &way;
       best_target = &other->second;

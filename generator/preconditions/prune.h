@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -57,7 +58,21 @@ class RuleBook {
 // derivation passes through larger graphs, except for the one where the two ways meet.
 class Derivations {
  public:
-  Derivations(CandidateGraphs graphs, int steps);
+  // How far the search has come: graphs that were reached from one side, by FormHash.
+  struct Way {
+    int latest = -1;           // of the entries
+    std::vector<int> entries;  // applied in this order
+  };
+  using Reached = absl::flat_hash_map<uint64_t, Way>;
+  struct State {
+    int known_source = 0, known_target = 0;  // entries looked at
+    Reached from_source, from_target;
+  };
+
+  Derivations(CandidateGraphs graphs, int steps) : Derivations(std::move(graphs), steps, {}) {}
+  // Goes on where another one with the same graphs and steps, and a book that this one continues,
+  // had come to.
+  Derivations(CandidateGraphs graphs, int steps, State state);
 
   enum class Kind { kNone, kInstance, kComposition };
   struct Result {
@@ -71,23 +86,17 @@ class Derivations {
   bool IsInstance(const RuleBook& book);
 
   const CandidateGraphs& graphs() const { return graphs_; }
+  const State& state() const { return state_; }
 
  private:
-  struct Way {
-    int latest = -1;           // of the entries
-    std::vector<int> entries;  // applied in this order
-  };
-  // By FormHash.
-  using Reached = absl::flat_hash_map<uint64_t, Way>;
   void Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
              Reached* reached) const;
   Result Meeting(const RuleBook& book) const;
 
   const CandidateGraphs graphs_;
   const int steps_;
-  const int largest_;                        // operators of the larger side
-  int known_source_ = 0, known_target_ = 0;  // entries looked at
-  Reached from_source_, from_target_;
+  const int largest_;  // operators of the larger side
+  State state_;
 };
 
 }  // namespace isomer

@@ -14,6 +14,8 @@
 #include "generator/enumeration/equation.h"
 #include "generator/pipeline/generate.h"
 #include "generator/preconditions/prune.h"
+#include "generator/pipeline/steps.h"
+#include "generator/workers/local_workers.h"
 #include "pcg/ir/parallel_operator.h"
 #include "tests/generator/brute_force.h"
 #include "tests/generator/chains.h"
@@ -42,12 +44,16 @@ std::vector<Rule> ShippedOver(const std::set<OpKind>& kinds) {
 std::vector<Rule> Generated(const std::set<OpKind>& kinds) {
   GenerateOptions options;
   options.kinds = kinds;
-  options.jobs = 2;
+  Memo memo;
+  const auto workers = MakeLocalWorkers(2, GeneratorSteps(nullptr));
+  EXPECT_TRUE(workers.ok()) << workers.status();
+  WorkQueue queue(workers->get(), &memo);
+  options.queue = &queue;
   Statistics statistics;
+  auto found = Generate(options, &statistics);
+  EXPECT_TRUE(found.ok()) << found.status();
   std::vector<Rule> rules;
-  for (GeneralRule& general : Generate(options, &statistics)) {
-    rules.push_back(std::move(general.rule));
-  }
+  for (GeneralRule& general : *found) rules.push_back(std::move(general.rule));
   return rules;
 }
 

@@ -39,7 +39,7 @@ GenerateCommand CommandIn(const std::string& folder, int jobs) {
   command.options.kinds = {OpKind::kRelu,      OpKind::kScale,  OpKind::kTanh,
                            OpKind::kReplicate, OpKind::kReduce, OpKind::kPartition};
   command.options.max_operators = 2;
-  command.options.jobs = jobs;
+  command.jobs = jobs;
   command.files = {folder + "/out.rules"};
   command.work_dir = folder;
   command.make_judge = Credulous;

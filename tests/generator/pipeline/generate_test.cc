@@ -162,7 +162,9 @@ TEST(Generate, SameSeedSameRules) {
   std::vector<std::string> runs[2];
   for (auto& run : runs) {
     Statistics counts;
-    for (const GeneralRule& rule : Generate(options, &counts)) {
+    const auto rules = Generate(options, &counts);
+    ASSERT_TRUE(rules.ok()) << rules.status();
+    for (const GeneralRule& rule : *rules) {
       EXPECT_TRUE(ValidateRule(rule.rule).ok()) << ValidateRule(rule.rule);
       run.push_back(rule.rule.id);
     }

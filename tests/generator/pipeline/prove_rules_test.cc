@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "generator/pipeline/step_records.h"
+#include "generator/pipeline/steps.h"
 #include "generator/schemas/expansion.h"
+#include "generator/workers/local_workers.h"
 
 namespace isomer {
 namespace {
@@ -28,45 +30,55 @@ Judge Says(ProofRecord::Verdict said) {
   };
 }
 
+// The rules as `make_judge` says, by so many workers.
+absl::StatusOr<std::vector<Rule>> Proved(const std::vector<GeneralRule>& rules,
+                                         const std::function<Judge()>& make_judge, int jobs,
+                                         Memo* memo) {
+  const StepKeys keys(1);
+  const auto workers = MakeLocalWorkers(jobs, GeneratorSteps(make_judge));
+  if (!workers.ok()) return workers.status();
+  WorkQueue queue(workers->get(), memo);
+  Proofs proofs(&queue, &keys);
+  for (const GeneralRule& rule : rules) proofs.Begin(rule);
+  return proofs.Take(nullptr);
+}
+
 TEST(ProveRules, InOrderForAnyNumberOfProcesses) {
   const std::vector<GeneralRule> rules = SomeRules();
   ASSERT_GT(rules.size(), 3u);
-  const StepKeys keys(1);
   Memo memo;
   for (int jobs : {1, 3}) {
-    const auto judged =
-        ProveRules(rules, [] { return Says(ProofRecord::Verdict::kProved); }, {jobs, &keys, &memo});
+    const auto judged = Proved(
+        rules, [] { return Says(ProofRecord::Verdict::kProved); }, jobs, &memo);
     ASSERT_TRUE(judged.ok()) << judged.status();
     ASSERT_EQ(judged->size(), rules.size());
     for (size_t i = 0; i < rules.size(); ++i) EXPECT_EQ((*judged)[i].id, rules[i].rule.id);
   }
 }
 
-TEST(ProveRules, AProverThatDiesIsAnError) {
-  const StepKeys keys(1);
+TEST(ProveRules, AProverThatDiesAgainAndAgainIsAnError) {
   Memo memo;
-  const auto judged =
-      ProveRules(SomeRules(), []() -> Judge { return [](const Rule&) -> Verdict { _exit(3); }; },
-                 {2, &keys, &memo});
-  EXPECT_FALSE(judged.ok());
+  const auto judged = Proved(
+      SomeRules(), []() -> Judge { return [](const Rule&) -> Verdict { _exit(3); }; }, 2, &memo);
+  EXPECT_EQ(judged.status().message(), "a worker died 5 times at an item of prove (it exited)");
 }
 
 TEST(ProveRules, WhatIsUnknownIsAskedAgain) {
   const std::string folder = testing::TempDir() + "/prove_rules_memo";
   std::filesystem::remove_all(folder);
   const std::vector<GeneralRule> rules = SomeRules();
-  const StepKeys keys(1);
   auto memo = Memo::Open(folder);
   ASSERT_TRUE(memo.ok()) << memo.status();
   for (ProofRecord::Verdict said :
        {ProofRecord::Verdict::kUnknown, ProofRecord::Verdict::kProved}) {
-    const auto judged = ProveRules(rules, [said] { return Says(said); }, {1, &keys, memo->get()});
+    const auto judged = Proved(
+        rules, [said] { return Says(said); }, 1, memo->get());
     ASSERT_TRUE(judged.ok()) << judged.status();
     EXPECT_EQ(judged->front().proof.verdict, said);
   }
   // What is proved stays so.
-  const auto judged = ProveRules(rules, [] { return Says(ProofRecord::Verdict::kUnknown); },
-                                 {1, &keys, memo->get()});
+  const auto judged = Proved(
+      rules, [] { return Says(ProofRecord::Verdict::kUnknown); }, 1, memo->get());
   ASSERT_TRUE(judged.ok());
   EXPECT_EQ(judged->front().proof.verdict, ProofRecord::Verdict::kProved);
 }

@@ -1,5 +1,5 @@
 // The log of results: what it keeps, and how it is damaged.
-#include "generator/pipeline/memo.h"
+#include "generator/workers/memo.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,8 +18,8 @@
 // Integers are little-endian. A record is written by one call at the end of the file, so a killed
 // run leaves at most a part of the last one, which is cut off. Damage in the middle costs the
 // records that it lies in: reading goes on at the next marker.
-#ifndef ISOMER_GENERATOR_PIPELINE_MEMO_H_
-#define ISOMER_GENERATOR_PIPELINE_MEMO_H_
+#ifndef ISOMER_GENERATOR_WORKERS_MEMO_H_
+#define ISOMER_GENERATOR_WORKERS_MEMO_H_
 
 #include <array>
 #include <cstdint>
@@ -89,4 +89,4 @@ class Memo {
 
 }  // namespace isomer
 
-#endif  // ISOMER_GENERATOR_PIPELINE_MEMO_H_
+#endif  // ISOMER_GENERATOR_WORKERS_MEMO_H_

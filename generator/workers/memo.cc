@@ -1,4 +1,4 @@
-#include "generator/pipeline/memo.h"
+#include "generator/workers/memo.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

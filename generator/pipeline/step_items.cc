@@ -1,0 +1,70 @@
+#include "generator/pipeline/step_items.h"
+
+#include "generator/pipeline/memo.pb.h"
+#include "generator/pipeline/step_records.h"
+#include "generator/schemas/algebra_families.h"
+#include "generator/schemas/definition_families.h"
+#include "generator/schemas/expansion.h"
+#include "generator/schemas/kernel_families.h"
+
+namespace isomer {
+namespace {
+
+std::string NameOf(OpKind kind) {
+  const absl::string_view name = OpName(kind);
+  return std::string(name.data(), name.size());
+}
+
+}  // namespace
+
+const std::vector<FamilyForm>& FamilyForms() {
+  static const auto* const forms = new std::vector<FamilyForm>{
+      {"expansions", FindExpansions, {}},
+      {"algebra", FindAlgebraFamilies, OperatorsOfAlgebraFamilies()},
+      {"kernels", FindKernelFamilies, OperatorsOfKernelFamilies()},
+      {"definitions", FindDefinitionFamilies, OperatorsOfDefinitionFamilies()},
+  };
+  return *forms;
+}
+
+StepItem FamiliesItem(const StepKeys& keys, const FamilyForm& form, OpKind kind) {
+  proto::FamiliesInput input;
+  input.set_seed(keys.seed());
+  input.set_form(form.name);
+  input.set_kind(NameOf(kind));
+  return {"families", input.SerializeAsString(), keys.OfFamilies(form.name, kind, form.around)};
+}
+
+StepItem EnumerationItem(const StepKeys& keys, const std::set<OpKind>& kinds, int max_operators,
+                         const Configuration& configuration) {
+  proto::EnumerationInput input;
+  input.set_seed(keys.seed());
+  for (OpKind kind : kinds) input.add_kinds(NameOf(kind));
+  input.set_max_operators(max_operators);
+  input.set_configuration(configuration.name);
+  return {"enumerate", input.SerializeAsString(), keys.OfEnumeration(configuration)};
+}
+
+StepItem GeneralizationItem(const StepKeys& keys, const Candidate& candidate) {
+  proto::GeneralizationInput input;
+  input.set_seed(keys.seed());
+  input.set_candidate(EncodeCandidate(candidate));
+  return {"generalize", input.SerializeAsString(), keys.OfGeneralization(candidate)};
+}
+
+StepItem ProofItem(const StepKeys& keys, const GeneralRule& rule) {
+  return {"prove", EncodeGeneralRule(rule), keys.OfProof(rule), /*first=*/false};
+}
+
+StepItem DerivationItem(const Candidate& candidate, int composition_steps, bool only_instance) {
+  proto::DerivationInput input;
+  input.set_candidate(EncodeCandidate(candidate));
+  input.set_steps(composition_steps);
+  input.set_only_instance(only_instance);
+  return {"derive", input.SerializeAsString()};
+}
+
+StepItem NoRulesItem() { return {"no rules", ""}; }
+StepItem RuleItem(const Rule& rule) { return {"rule", EncodeJudged(rule)}; }
+
+}  // namespace isomer
