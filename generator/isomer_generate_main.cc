@@ -12,6 +12,10 @@
 #include "generator/enumeration/configuration.h"
 #include "generator/inspect/commands.h"
 #include "generator/pipeline/generate_command.h"
+#include "generator/pipeline/steps.h"
+#include "generator/workers/local_workers.h"
+#include "generator/workers/rank_link.h"
+#include "generator/workers/rank_workers.h"
 #include "pcg/operators/declared/operator_file.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
@@ -28,7 +32,10 @@ ABSL_FLAG(std::string, work_dir, "",
           "folder for what was pruned, refuted or unknown, and why, and for all results so far: a "
           "run that was stopped goes on from there, and after a change only what it touches is "
           "done again");
-ABSL_FLAG(int, jobs, 0, "processes that work; 0: as many as there are cores");
+ABSL_FLAG(int, jobs, 0,
+          "processes that work; 0: as many as there are cores, with --communicator=mpi one");
+ABSL_FLAG(std::string, communicator, "processes",
+          "processes: of this computer; mpi: of each rank that mpirun started");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");
 ABSL_FLAG(int, instances, 1000, "check: random instances of each rule");
 ABSL_FLAG(std::vector<std::string>, ids, {},
@@ -80,11 +87,10 @@ std::vector<std::string> Named(std::vector<std::string> list) {
   return list;
 }
 
-absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments) {
-  if (!arguments.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
-  }
+// Says what is to be done and does it, on rank 0 of many.
+absl::StatusOr<int> RunGenerateWith(Workers* workers) {
   GenerateCommand command;
+  command.workers = workers;
   command.files = Named(absl::GetFlag(FLAGS_out));
   if (command.files.empty()) return absl::InvalidArgumentError("--out names no file");
   GenerateOptions& options = command.options;
@@ -114,6 +120,30 @@ absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments
                outcome.statistics.graphs_enumerated, outcome.statistics.candidates,
                absl::StrJoin(absl::GetFlag(FLAGS_out), ", "));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(SummaryOf(outcome)));
+  return kExitDone;
+}
+
+absl::StatusOr<int> RunGenerateCommand(const std::vector<std::string>& arguments) {
+  if (!arguments.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", arguments[0], "'"));
+  }
+  const std::string communicator = absl::GetFlag(FLAGS_communicator);
+  if (communicator == "processes") return RunGenerateWith(nullptr);
+  if (communicator != "mpi") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--communicator=", communicator, ": there are processes and mpi"));
+  }
+  ISOMER_RETURN_IF_ERROR(CanOpenMpiLink());
+  // Children are begun before there is anything of MPI's that they could inherit.
+  ISOMER_RETURN_IF_ERROR(Jobs().status());
+  ISOMER_ASSIGN_OR_RETURN(auto children, ChildWorkers::Make(std::max(1, absl::GetFlag(FLAGS_jobs)),
+                                                            GeneratorSteps(MakeJudge)));
+  ISOMER_ASSIGN_OR_RETURN(auto link, OpenMpiLink());
+  if (link->rank() == 0) {
+    RankWorkers workers(std::move(link), std::move(children), {});
+    return RunGenerateWith(&workers);
+  }
+  ISOMER_RETURN_IF_ERROR(ServeRank(std::move(link), std::move(children), {}));
   return kExitDone;
 }
 
@@ -151,9 +181,10 @@ struct Command {
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
       {{"generate",
-        "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]",
+        "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]; mpirun -n N "
+        "isomer-generate --communicator=mpi ..",
         "Finds rules, proves them and writes those that are proved. May be left out.",
-        {"ops", "max_ops", "composition_steps", "out", "work_dir", "jobs", "seed"}},
+        {"ops", "max_ops", "composition_steps", "out", "work_dir", "jobs", "communicator", "seed"}},
        RunGenerateCommand},
       {{"check",
         "FILE [--instances=N] [--ids=LIST] [--sample=N]",
@@ -197,6 +228,7 @@ CompletionWords Words() {
   for (OpKind kind : AllOpKinds()) {
     if (!IsLeaf(kind)) words.of_flags["ops"].emplace_back(OpName(kind));
   }
+  words.of_flags["communicator"] = {"processes", "mpi"};
   words.of_flags["max_ops"] = {"1", "2", "3", "4"};
   return words;
 }
@@ -214,7 +246,10 @@ int main(int argc, char** argv) {
        .outputs = {"out", "markdown", "dot", "svg"},
        .commands = isomer::CommandsSaid(),
        .version = isomer::BuiltVersions(),
-       .more_examples = {"isomer-generate check small.rules --instances=100",
+       .more_examples = {"mpirun -n 64 isomer-generate --communicator=mpi --work_dir=work "
+                         "--out=all.rules\n"
+                         "# as root: mpirun --allow-run-as-root -n 64 ...",
+                         "isomer-generate check small.rules --instances=100",
                          "isomer-generate show small.rules --id=r1822be2 --svg=rule.svg"},
        .words = isomer::Words,
        .load_operators = isomer::LoadOperators},

@@ -61,9 +61,14 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
     ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
     if (!memo->note().empty()) PrintNote(memo->note());
   }
-  ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Workers> workers,
-                          MakeLocalWorkers(command.jobs, GeneratorSteps(command.make_judge)));
-  WorkQueue queue(workers.get(), memo.get());
+  std::unique_ptr<Workers> own;
+  if (command.workers == nullptr) {
+    ISOMER_ASSIGN_OR_RETURN(own,
+                            MakeLocalWorkers(command.jobs, GeneratorSteps(command.make_judge)));
+  }
+  Workers* const workers = own != nullptr ? own.get() : command.workers;
+  if (!command.work_dir.empty()) workers->KeepLogsIn(command.work_dir);
+  WorkQueue queue(workers, memo.get());
   GenerateOptions options = command.options;
   options.queue = &queue;
   options.threads = command.jobs;

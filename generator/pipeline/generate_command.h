@@ -10,13 +10,16 @@
 #include "absl/status/statusor.h"
 #include "generator/pipeline/generate.h"
 #include "generator/pipeline/prove_rules.h"
+#include "generator/workers/workers.h"
 #include "pcg/support/json.h"
 
 namespace isomer {
 
 struct GenerateCommand {
-  GenerateOptions options;         // without queue and threads
-  int jobs = 1;                    // processes that work; the result is the same for any number
+  GenerateOptions options;  // without queue and threads
+  int jobs = 1;             // processes that work; the result is the same for any number
+  // Who work in their place, on GeneratorSteps(make_judge); null: nobody does.
+  Workers* workers = nullptr;
   std::vector<std::string> files;  // to write: each holds the same rules
   std::string generator;           // what the files say made them
   // Folder for the memo, and for what was pruned ("pruned.txt"), refuted or unknown
@@ -44,7 +47,8 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command);
 //   settled, proved, refuted, unknown
 //   rules_by_kind  algebra, parallel (of parallel operators alone), mixed
 //   digest         of the rules
-//   seconds        phase -> wall time: families, enumerate, settle, prove. Workers that have nothing
+//   seconds        phase -> wall time: families, enumerate, settle, prove. Workers that have
+//   nothing
 //                  to do in one phase begin with a later one
 //   memo           step -> hits, misses
 //   peak_rss_bytes, and that of the largest child

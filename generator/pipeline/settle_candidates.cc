@@ -102,7 +102,9 @@ class Settlement {
       before = KeyText(key);
     }
     next_ = first;
-    if (next_ < candidates_.size()) TellRules();
+    if (next_ < candidates_.size()) {
+      queue_->Tell(AllRulesItem(accepted_->rules()), /*anew=*/true);
+    }
     for (; first < candidates_.size(); first = EndOfRun(first)) {
       decisions_ = {};
       for (size_t i = first; i < EndOfRun(first); ++i) {
@@ -138,13 +140,6 @@ class Settlement {
     std::string text = absl::StrCat(run_.composition_steps, "\n");
     for (const GeneralRule& rule : accepted_->rules()) absl::StrAppend(&text, rule.rule.id, "\n");
     return text;
-  }
-
-  void TellRules() {
-    queue_->Tell(NoRulesItem(), /*anew=*/true);
-    for (const GeneralRule& rule : accepted_->rules()) {
-      queue_->Tell(RuleItem(rule.rule), /*anew=*/false);
-    }
   }
 
   void AppraiseAhead() {
@@ -284,7 +279,7 @@ class Settlement {
 
   void Accept(const GeneralRule& rule) {
     decisions_.rules.push_back(rule);
-    if (accepted_->Add(rule)) queue_->Tell(RuleItem(rule.rule), /*anew=*/false);
+    if (accepted_->Add(rule)) queue_->Tell(NewRulesItem({rule}), /*anew=*/false);
   }
 
   const std::vector<Candidate>& candidates_;

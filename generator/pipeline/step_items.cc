@@ -15,6 +15,12 @@ std::string NameOf(OpKind kind) {
   return std::string(name.data(), name.size());
 }
 
+std::string BytesOfRules(const std::vector<GeneralRule>& rules) {
+  proto::RulesInput input;
+  for (const GeneralRule& general : rules) input.add_rules(EncodeJudged(general.rule));
+  return input.SerializeAsString();
+}
+
 }  // namespace
 
 const std::vector<FamilyForm>& FamilyForms() {
@@ -64,7 +70,11 @@ StepItem DerivationItem(const Candidate& candidate, int composition_steps, bool 
   return {"derive", input.SerializeAsString()};
 }
 
-StepItem NoRulesItem() { return {"no rules", ""}; }
-StepItem RuleItem(const Rule& rule) { return {"rule", EncodeJudged(rule)}; }
+StepItem AllRulesItem(const std::vector<GeneralRule>& rules) {
+  return {"all rules", BytesOfRules(rules)};
+}
+StepItem NewRulesItem(const std::vector<GeneralRule>& rules) {
+  return {"new rules", BytesOfRules(rules)};
+}
 
 }  // namespace isomer

@@ -34,9 +34,9 @@ StepItem ProofItem(const StepKeys& keys, const GeneralRule& rule);
 // Of what is not kept: whether the rules that were told derive a candidate (Derived in
 // step_records.h), or whether it is an instance of one.
 StepItem DerivationItem(const Candidate& candidate, int composition_steps, bool only_instance);
-// To tell: that there are no rules yet, and one rule more.
-StepItem NoRulesItem();
-StepItem RuleItem(const Rule& rule);
+// To tell: all rules that there are, and those that are new.
+StepItem AllRulesItem(const std::vector<GeneralRule>& rules);
+StepItem NewRulesItem(const std::vector<GeneralRule>& rules);
 
 }  // namespace isomer
 

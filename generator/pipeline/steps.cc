@@ -41,6 +41,8 @@ struct Worker {
   StepResult EnumerateIn(const std::string& bytes);
   StepResult GeneralizeOne(const std::string& bytes);
   StepResult Derive(const std::string& bytes);
+  // `anew`: nothing else.
+  StepResult Know(const std::string& bytes, bool anew);
 };
 
 StepResult Worker::FindFamilies(const std::string& bytes) {
@@ -97,6 +99,13 @@ StepResult Worker::Derive(const std::string& bytes) {
   return {Encode(derived), /*lasts=*/false};
 }
 
+StepResult Worker::Know(const std::string& bytes, bool anew) {
+  if (anew) book = RuleBook();
+  const auto input = InputOf<proto::RulesInput>(bytes);
+  for (const std::string& rule : input.rules()) book.Add(Checked(DecodeJudged(rule)));
+  return {};
+}
+
 }  // namespace
 
 MakeSteps GeneratorSteps(std::function<Judge()> make_judge) {
@@ -107,14 +116,8 @@ MakeSteps GeneratorSteps(std::function<Judge()> make_judge) {
     steps["enumerate"] = [worker](const auto& bytes) { return worker->EnumerateIn(bytes); };
     steps["generalize"] = [worker](const auto& bytes) { return worker->GeneralizeOne(bytes); };
     steps["derive"] = [worker](const auto& bytes) { return worker->Derive(bytes); };
-    steps["no rules"] = [worker](const auto&) {
-      worker->book = RuleBook();
-      return StepResult();
-    };
-    steps["rule"] = [worker](const auto& bytes) {
-      worker->book.Add(Checked(DecodeJudged(bytes)));
-      return StepResult();
-    };
+    steps["all rules"] = [worker](const auto& bytes) { return worker->Know(bytes, true); };
+    steps["new rules"] = [worker](const auto& bytes) { return worker->Know(bytes, false); };
     if (make_judge != nullptr) steps["prove"] = ProofStep(make_judge());
     return steps;
   };

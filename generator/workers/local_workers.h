@@ -33,6 +33,7 @@ class WaitingItems {
     item.item.first ? first_.push_front(std::move(item)) : others_.push_back(std::move(item));
   }
   bool empty() const { return first_.empty() && others_.empty(); }
+  size_t size() const { return first_.size() + others_.size(); }
   size_t num_first() const { return first_.size(); }
   // REQUIRES: !empty().
   Item Take();

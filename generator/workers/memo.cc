@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
@@ -16,6 +19,8 @@
 namespace isomer {
 namespace {
 
+// Of names of logs of ranks.
+constexpr absl::string_view kRankPrefix = "memo.rank-", kRankSuffix = ".log";
 constexpr absl::string_view kMagic = "ISOMEMO\n";
 constexpr uint64_t kVersion = 1;
 constexpr int64_t kFileHeaderSize = 16;
@@ -84,11 +89,54 @@ absl::StatusOr<std::unique_ptr<Memo>> Memo::Open(const std::string& folder) {
   if (error || !std::filesystem::is_directory(folder, error)) {
     return Refuse(folder, error ? error.message() : "is not a folder");
   }
+  ISOMER_ASSIGN_OR_RETURN(auto memo, OpenLog(folder, "memo.log"));
+  ISOMER_RETURN_IF_ERROR(memo->TakeOverLogsOfRanks(folder));
+  return memo;
+}
+
+// The name is that of no rank of another run, which may still be ending.
+absl::StatusOr<std::unique_ptr<Memo>> Memo::OpenLogOfRank(const std::string& folder, int rank) {
+  char computer[256] = {};
+  gethostname(computer, sizeof computer - 1);
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const uint64_t digest = HashBytes(absl::StrCat(computer, " ", getpid(), " ", now));
+  return OpenLog(folder, absl::StrCat(kRankPrefix, rank, ".", DigestString(digest), kRankSuffix));
+}
+
+absl::StatusOr<std::unique_ptr<Memo>> Memo::OpenLog(const std::string& folder,
+                                                    const std::string& name) {
   auto memo = std::make_unique<Memo>();
-  memo->path_ = folder + "/memo.log";
+  memo->path_ = absl::StrCat(folder, "/", name);
   ISOMER_RETURN_IF_ERROR(memo->Lock(folder));
   ISOMER_RETURN_IF_ERROR(memo->ReadLog());
   return memo;
+}
+
+absl::Status Memo::TakeOverLogsOfRanks(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (absl::StartsWith(name, kRankPrefix) && absl::EndsWith(name, kRankSuffix)) {
+      names.insert(name);
+    }
+  }
+  for (const std::string& name : names) {
+    const auto other = OpenLog(folder, name);
+    if (!other.ok()) continue;  // Its rank has not ended yet: the next run has it.
+    TakeOver(**other);
+    ISOMER_RETURN_IF_ERROR(status_);
+    if (fdatasync(file_) != 0) return Refuse(path_, std::strerror(errno));
+    unlink((*other)->path_.c_str());
+  }
+  return absl::OkStatus();
+}
+
+void Memo::TakeOver(const Memo& other) {
+  for (const auto& [key, place] : other.places_) {
+    if (places_.contains(key)) continue;
+    if (const std::optional<std::string> payload = other.PayloadAt(place)) Put(key, *payload);
+  }
 }
 
 // A lock of POSIX, which ends with the process and which children do not inherit.
@@ -162,20 +210,20 @@ Memo::~Memo() {
   close(file_);
 }
 
+std::optional<std::string> Memo::PayloadAt(const Place& place) const {
+  std::string payload(place.size, '\0');
+  const ssize_t count = pread(file_, payload.data(), payload.size(), place.offset);
+  if (count != static_cast<ssize_t>(payload.size())) return std::nullopt;
+  return payload;
+}
+
 std::optional<std::string> Memo::Find(const std::string& step, const MemoKey& key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = places_.find(key);
-  std::string payload;
-  if (found != places_.end()) {
-    payload.resize(found->second.size);
-    const ssize_t count = pread(file_, payload.data(), payload.size(), found->second.offset);
-    if (count == static_cast<ssize_t>(payload.size())) {
-      ++counts_[step].hits;
-      return payload;
-    }
-  }
-  ++counts_[step].misses;
-  return std::nullopt;
+  std::optional<std::string> payload;
+  if (found != places_.end()) payload = PayloadAt(found->second);
+  ++(payload.has_value() ? counts_[step].hits : counts_[step].misses);
+  return payload;
 }
 
 void Memo::Put(const MemoKey& key, absl::string_view payload) {

@@ -18,6 +18,10 @@
 // Integers are little-endian. A record is written by one call at the end of the file, so a killed
 // run leaves at most a part of the last one, which is cut off. Damage in the middle costs the
 // records that it lies in: reading goes on at the next marker.
+//
+// A run of many ranks has a log for each but rank 0, "memo.rank-3.<digest>.log": what a rank finds
+// is there before rank 0 knows of it. The next run puts what they have into its own, by key, and
+// removes them.
 #ifndef ISOMER_GENERATOR_WORKERS_MEMO_H_
 #define ISOMER_GENERATOR_WORKERS_MEMO_H_
 
@@ -50,8 +54,11 @@ class Memo {
   // One that keeps nothing.
   Memo() = default;
   // The memo of a folder, which is made if it does not exist. Errors, which name the path: it is no
-  // folder, cannot be written, is in use by another run, or its log has another version.
+  // folder, cannot be written, is in use by another run, or its log has another version. Takes over
+  // the logs of ranks that are not in use.
   static absl::StatusOr<std::unique_ptr<Memo>> Open(const std::string& folder);
+  // A new log of one rank, whose folder another process has made its own.
+  static absl::StatusOr<std::unique_ptr<Memo>> OpenLogOfRank(const std::string& folder, int rank);
   ~Memo();
   Memo(const Memo&) = delete;
   Memo& operator=(const Memo&) = delete;
@@ -71,8 +78,13 @@ class Memo {
     int64_t offset = 0;  // of the payload
     int64_t size = 0;
   };
+  static absl::StatusOr<std::unique_ptr<Memo>> OpenLog(const std::string& folder,
+                                                       const std::string& name);
   absl::Status Lock(const std::string& folder);
   absl::Status ReadLog();
+  absl::Status TakeOverLogsOfRanks(const std::string& folder);
+  void TakeOver(const Memo& other);
+  std::optional<std::string> PayloadAt(const Place& place) const;
   void Append(const std::string& record);
 
   std::string path_;

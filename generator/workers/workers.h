@@ -49,6 +49,9 @@ class Workers {
   // An item that every worker does before whatever it begins from now on, and that has no result:
   // what is known by now. `anew`: what was told before is of no use any more.
   virtual void Tell(const StepItem& item, bool anew) = 0;
+  // Those of other ranks keep what lasts in logs of their own in a folder that all see, whose memo
+  // this process has opened.
+  virtual void KeepLogsIn(const std::string& /*folder*/) {}
 };
 
 }  // namespace isomer

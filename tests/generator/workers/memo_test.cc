@@ -125,6 +125,60 @@ TEST(Memo, TwoRunsInOneFolderAreRefused) {
   EXPECT_TRUE((*memo)->status().ok());
 }
 
+size_t CountLogsOfRanks(const std::string& folder) {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    count += absl::StrContains(entry.path().filename().string(), "memo.rank-");
+  }
+  return count;
+}
+
+// Ranks that know of each other nothing but the folder.
+TEST(Memo, TakesOverWhatRanksKept) {
+  const std::string folder = EmptyFolder("memo_ranks");
+  std::filesystem::create_directories(folder);
+  {
+    const auto memo = Memo::Open(folder);
+    ASSERT_TRUE(memo.ok()) << memo.status();
+    (*memo)->Put(MemoKeyOf("0"), Payload(0));
+    for (int rank : {1, 2, 2}) {
+      const auto log = Memo::OpenLogOfRank(folder, rank);
+      ASSERT_TRUE(log.ok()) << log.status();
+      for (int i = rank; i < 10; i += rank) (*log)->Put(MemoKeyOf(std::to_string(i)), Payload(i));
+    }
+    EXPECT_EQ(CountLogsOfRanks(folder), 3u);
+  }
+  for (int run = 0; run < 2; ++run) {
+    const auto memo = Memo::Open(folder);
+    ASSERT_TRUE(memo.ok()) << memo.status();
+    EXPECT_EQ(CountFound(memo->get()), 10);
+    EXPECT_EQ(CountLogsOfRanks(folder), 0u);
+  }
+}
+
+TEST(Memo, LeavesTheLogOfARankThatHasNotEnded) {
+  const std::string folder = FolderOfTen("memo_living_rank");
+  int ready[2], over[2];
+  ASSERT_EQ(pipe(ready) + pipe(over), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto log = Memo::OpenLogOfRank(folder, 1);
+    char byte = 0;
+    const bool ok = log.ok() && write(ready[1], "r", 1) == 1 && read(over[0], &byte, 1) == 1;
+    _exit(ok ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_TRUE(Memo::Open(folder).ok());
+  EXPECT_EQ(CountLogsOfRanks(folder), 1u);
+  ASSERT_EQ(write(over[1], "o", 1), 1);
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_EQ(state, 0);
+  EXPECT_TRUE(Memo::Open(folder).ok());
+  EXPECT_EQ(CountLogsOfRanks(folder), 0u);
+}
+
 TEST(Memo, WhatIsNoFolderOrNoLogIsNamed) {
   const std::string folder = FolderOfTen("memo_strange"), log = folder + "/memo.log";
   EXPECT_THAT(std::string(Memo::Open(log).status().message()), HasSubstr("memo.log: "));

@@ -1,4 +1,4 @@
-// Work in processes and in threads: nothing lost, nothing out of order, deaths reported.
+// Work in processes: nothing lost, deaths reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include <csignal>
 #include <set>
 
-#include "pcg/support/in_order.h"
 #include "pcg/support/process_pool.h"
 
 namespace isomer {
@@ -50,28 +49,6 @@ TEST(ProcessPool, ADeathNamesTheItemAndTheOthersAreDone) {
       [&](size_t item, const std::string&) { items.insert(item); });
   EXPECT_THAT(std::string(status.message()), HasSubstr("a process died at item 7 (Killed)"));
   EXPECT_EQ(items.size(), 49u);
-}
-
-TEST(InOrder, ResultsComeInOrderForAnyNumberOfThreads) {
-  for (int jobs : {1, 2, 7}) {
-    for (size_t ahead : {1u, 3u, 1000u}) {
-      InOrder<std::string> results(jobs, 500, ahead, [] {
-        return [](size_t item) {
-          if (item % 50 == 0) usleep(1000);
-          return std::to_string(item);
-        };
-      });
-      for (size_t i = 0; i < 500; ++i) ASSERT_EQ(results.Take(), std::to_string(i));
-    }
-  }
-}
-
-TEST(InOrder, MayBeGivenUpAtAnyPoint) {
-  for (size_t taken = 0; taken < 20; ++taken) {
-    InOrder<int> results(3, 20, 4,
-                         [] { return [](size_t item) { return static_cast<int>(item); }; });
-    for (size_t i = 0; i < taken; ++i) EXPECT_EQ(results.Take(), static_cast<int>(i));
-  }
 }
 
 }  // namespace
