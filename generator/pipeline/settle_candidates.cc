@@ -64,6 +64,7 @@ bool SourceUsesAllInputs(const Candidate& candidate) {
 
 // What is worked out ahead of a candidate's turn.
 struct Appraisal {
+  size_t number = 0;
   const Candidate* candidate = nullptr;
   bool is_done = false;
   bool linear = false;
@@ -71,6 +72,7 @@ struct Appraisal {
   std::unique_ptr<Derivations> derivations;  // null: ill-typed
   std::optional<Generalized> forward;
   // The way back, under conditions of its own: null if its source lacks an input.
+  std::optional<Candidate> reversed;
   std::unique_ptr<Derivations> back;
   std::optional<Generalized> backward;
 };
@@ -126,8 +128,9 @@ class Settlement {
  private:
   // Candidates are remembered by runs of so many.
   static constexpr size_t kRun = 128;
-  // So many for each of several workers are appraised before their turn.
-  static constexpr size_t kAhead = 8;
+  // So many are appraised before their turn, by several workers: few of them need to be
+  // generalised, which takes long, and these should be known early.
+  static constexpr size_t kAhead = 1024;
   size_t EndOfRun(size_t first) const { return std::min(first + kRun, candidates_.size()); }
   absl::Span<const Candidate> RunOf(size_t first) const {
     return absl::MakeSpan(candidates_).subspan(first, EndOfRun(first) - first);
@@ -143,14 +146,15 @@ class Settlement {
   }
 
   void AppraiseAhead() {
-    const size_t workers = queue_->num_workers();
-    const size_t ahead = workers > 1 ? kAhead * workers : 1;
+    const size_t ahead = queue_->num_workers() > 1 ? kAhead : 1;
     while (ahead_.size() < ahead && next_ < candidates_.size()) {
       // Places in a deque stay what they are.
       Appraisal& appraisal = ahead_.emplace_back();
+      appraisal.number = next_;
       appraisal.candidate = &candidates_[next_++];
       Appraise(&appraisal);
     }
+    GeneralizeNext();
   }
 
   // One after the other: whether rules derive the candidate, what it generalises to, and the same
@@ -163,55 +167,71 @@ class Settlement {
       a->is_done = true;
       return;
     }
-    const StepItem item = DerivationItem(candidate, run_.composition_steps, false);
-    queue_->DoAnew(item, [this, a](const std::string& bytes) {
+    AskForDerivations(a, candidate, /*only_instance=*/false, &a->derivations);
+  }
+
+  void AskForDerivations(Appraisal* a, const Candidate& candidate, bool only_instance,
+                         std::unique_ptr<Derivations>* derivations) {
+    const StepItem item = DerivationItem(candidate, run_.composition_steps, only_instance);
+    queue_->DoAnew(item, [this, a, candidate, derivations](const std::string& bytes) {
       absl::StatusOr<Derived> derived = DecodeDerived(bytes);
       if (!derived.ok()) return false;
-      a->is_done = !derived->well_typed || derived->commuted || derived->known;
-      if (derived->well_typed) a->derivations = DerivationsOf(*a->candidate, &derived->state);
-      if (!a->is_done) AppraiseForward(a);
-      return true;
-    });
-  }
-
-  void AppraiseForward(Appraisal* a) {
-    queue_->Do(GeneralizationItem(*run_.keys, *a->candidate), [this, a](const std::string& bytes) {
-      absl::StatusOr<Generalized> generalized = DecodeGeneralized(bytes);
-      if (!generalized.ok()) return false;
-      a->forward = *std::move(generalized);
-      if (NeedsWayBack(*a->forward)) {
-        AppraiseWayBack(a, Reversed(*a->candidate));
-      } else {
+      if (derived->well_typed) *derivations = DerivationsOf(candidate, &derived->state);
+      if (!derived->well_typed || derived->commuted || derived->known) {
         a->is_done = true;
+      } else {
+        underived_[a->number] = a;
       }
+      GeneralizeNext();
       return true;
     });
   }
 
-  void AppraiseWayBack(Appraisal* a, const Candidate& reversed) {
-    if (!SourceUsesAllInputs(reversed)) {
+  // Generalisations take long, and many are of no use once a rule is found that derives the
+  // candidate. So no more are begun than there are workers, those of earlier candidates first, and
+  // none of a candidate that is derived by now.
+  void GeneralizeNext() {
+    while (!underived_.empty() && num_generalized_ < queue_->num_workers()) {
+      Appraisal* const a = underived_.begin()->second;
+      underived_.erase(underived_.begin());
+      const bool is_back = a->forward.has_value();
+      if (hopeless_.contains(a->form) || IsDerived(a)) {
+        a->is_done = true;
+        continue;
+      }
+      const Candidate& candidate = is_back ? *a->reversed : *a->candidate;
+      ++num_generalized_;
+      queue_->Do(GeneralizationItem(*run_.keys, candidate), [this, a](const std::string& bytes) {
+        absl::StatusOr<Generalized> generalized = DecodeGeneralized(bytes);
+        if (!generalized.ok()) return false;
+        --num_generalized_;
+        TakeGeneralized(a, *std::move(generalized));
+        GeneralizeNext();
+        return true;
+      });
+    }
+  }
+
+  // By the rules so far, as far as is asked for.
+  bool IsDerived(Appraisal* a) const {
+    const RuleBook& book = accepted_->book();
+    return a->forward.has_value() ? a->back->IsInstance(book)
+                                  : a->derivations->Find(book).kind != Derivations::Kind::kNone;
+  }
+
+  void TakeGeneralized(Appraisal* a, Generalized generalized) {
+    if (a->forward.has_value()) {
+      a->backward = std::move(generalized);
       a->is_done = true;
       return;
     }
-    const StepItem item = DerivationItem(reversed, run_.composition_steps, true);
-    queue_->DoAnew(item, [this, a, reversed](const std::string& bytes) {
-      absl::StatusOr<Derived> derived = DecodeDerived(bytes);
-      if (!derived.ok()) return false;
-      a->is_done = !derived->well_typed || derived->known;
-      if (derived->well_typed) a->back = DerivationsOf(reversed, &derived->state);
-      if (!a->is_done) AppraiseBackward(a, reversed);
-      return true;
-    });
-  }
-
-  void AppraiseBackward(Appraisal* a, const Candidate& reversed) {
-    queue_->Do(GeneralizationItem(*run_.keys, reversed), [a](const std::string& bytes) {
-      absl::StatusOr<Generalized> generalized = DecodeGeneralized(bytes);
-      if (!generalized.ok()) return false;
-      a->backward = *std::move(generalized);
+    a->forward = std::move(generalized);
+    if (NeedsWayBack(*a->forward)) a->reversed = Reversed(*a->candidate);
+    if (!a->reversed.has_value() || !SourceUsesAllInputs(*a->reversed)) {
       a->is_done = true;
-      return true;
-    });
+    } else {
+      AskForDerivations(a, *a->reversed, /*only_instance=*/true, &a->back);
+    }
   }
 
   void Decide(const Appraisal& appraisal) {
@@ -291,6 +311,8 @@ class Settlement {
   absl::flat_hash_set<std::string> hopeless_;
   size_t next_ = 0;  // to be appraised
   std::deque<Appraisal> ahead_;
+  std::map<size_t, Appraisal*> underived_;  // to be generalised, by number
+  int num_generalized_ = 0;                 // at this time
 };
 
 }  // namespace
