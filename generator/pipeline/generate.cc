@@ -90,13 +90,14 @@ class Pipeline {
     if (progress != nullptr) progress->Advance();
   }
 
-  // Asks for a result that `result` will have.
+  // Asks for a result that `result` will have; `see` is called with it when it comes.
   template <typename Result>
   void Ask(const StepItem& item, absl::StatusOr<Result> (*decode)(const std::string&),
-           std::optional<Result>* result) {
-    queue_->Do(item, [decode, result](const std::string& bytes) {
+           std::optional<Result>* result, std::function<void(const Result&)> see) {
+    queue_->Do(item, [decode, result, see = std::move(see)](const std::string& bytes) {
       absl::StatusOr<Result> decoded = decode(bytes);
       if (!decoded.ok()) return false;
+      see(*decoded);
       *result = *std::move(decoded);
       return true;
     });
@@ -122,11 +123,23 @@ class Pipeline {
     if (options_.on_rule != nullptr) options_.on_rule(rules_.back());
   }
 
+  // All but those that are found twice are accepted in their turn, for which the longest may be
+  // waited for long.
+  void ExpectAll(const Families& families) {
+    if (options_.on_likely_rule == nullptr) return;
+    for (GeneralRule general : families.rules) {
+      if (!IsOfChosenKinds(general.rule)) continue;
+      AddRanksOfSharding(&general.rule);
+      options_.on_likely_rule(general);
+    }
+  }
+
   void BeginFamilies() {
     for (const FamilyForm& form : FamilyForms()) {
       for (OpKind kind : options_.kinds) {
         if (IsLeaf(kind) || IsParallel(kind)) continue;
-        Ask(FamiliesItem(keys_, form, kind), DecodeFamilies, &families_.emplace_back());
+        Ask<Families>(FamiliesItem(keys_, form, kind), DecodeFamilies, &families_.emplace_back(),
+                      [this](const Families& families) { ExpectAll(families); });
       }
     }
   }
@@ -158,7 +171,8 @@ class Pipeline {
     configurations_ = Configurations(options_.kinds, options_.max_operators);
     enumerated_.resize(configurations_.size());
     for (size_t i = 0; i < configurations_.size() && !IsLarge(); ++i) {
-      Ask(ItemOf(configurations_[i]), DecodeEnumeration, &enumerated_[i]);
+      Ask<EnumerationResult>(ItemOf(configurations_[i]), DecodeEnumeration, &enumerated_[i],
+                             [](const EnumerationResult&) {});
     }
   }
 

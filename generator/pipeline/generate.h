@@ -31,6 +31,8 @@ struct GenerateOptions {
   std::FILE* progress = nullptr;  // where bars and lines of progress go; null: nowhere
   // Called with each rule as it is found, in order.
   std::function<void(const GeneralRule&)> on_rule = nullptr;
+  // Before, with those that are likely to be among them, in any order.
+  std::function<void(const GeneralRule&)> on_likely_rule = nullptr;
 };
 
 // Rules in order of size: those of one call (families), then pairs of enumerated graphs. None is an

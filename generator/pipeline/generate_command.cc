@@ -75,6 +75,7 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
   const StepKeys keys(options.seed, options.meanings);
   // Rules are proved while others are looked for.
   Proofs proofs(&queue, &keys);
+  options.on_likely_rule = [&](const GeneralRule& rule) { proofs.Expect(rule); };
   options.on_rule = [&](const GeneralRule& rule) { proofs.Begin(rule); };
   GenerateOutcome outcome;
   ISOMER_ASSIGN_OR_RETURN(const std::vector<GeneralRule> rules,

@@ -114,30 +114,35 @@ Step ProofStep(Judge judge) {
   };
 }
 
-void Proofs::Begin(const GeneralRule& rule) {
-  const size_t place = judged_.size();
+size_t Proofs::PlaceOf(const GeneralRule& rule) {
+  const StepItem item = ProofItem(*keys_, rule);
+  const auto [entry, fresh] = places_.try_emplace(item.key, judged_.size());
+  const size_t place = entry->second;
+  if (!fresh) return place;
   judged_.emplace_back();
-  queue_->Do(ProofItem(*keys_, rule), [this, place](const std::string& bytes) {
+  queue_->Do(item, [this, place](const std::string& bytes) {
     absl::StatusOr<Rule> judged = DecodeJudged(bytes);
     if (!judged.ok()) return false;
     judged_[place] = *std::move(judged);
-    ++num_judged_;
-    if (progress_ != nullptr) progress_->Advance();
     return true;
   });
+  return place;
 }
+
+void Proofs::Begin(const GeneralRule& rule) { begun_.push_back(PlaceOf(rule)); }
 
 absl::StatusOr<std::vector<Rule>> Proofs::Take(std::FILE* out) {
   std::unique_ptr<Progress> progress;
   if (out != nullptr) {
-    progress = std::make_unique<Progress>("prove", static_cast<int64_t>(judged_.size()), out);
-    progress->Advance(static_cast<int64_t>(num_judged_));
-    progress_ = progress.get();
+    progress = std::make_unique<Progress>("prove", static_cast<int64_t>(begun_.size()), out);
   }
-  const absl::Status status = queue_->WaitUntil([this] { return num_judged_ == judged_.size(); });
-  progress_ = nullptr;
-  ISOMER_RETURN_IF_ERROR(status);
-  return std::move(judged_);
+  std::vector<Rule> rules;
+  for (const size_t place : begun_) {
+    ISOMER_RETURN_IF_ERROR(queue_->WaitUntil([this, place] { return judged_[place].has_value(); }));
+    rules.push_back(*judged_[place]);
+    if (progress != nullptr) progress->Advance();
+  }
+  return rules;
 }
 
 }  // namespace isomer

@@ -3,7 +3,9 @@
 #define ISOMER_GENERATOR_PIPELINE_PROVE_RULES_H_
 
 #include <cstdio>
+#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,7 +36,9 @@ class Proofs {
  public:
   Proofs(WorkQueue* queue, const StepKeys* keys) : queue_(queue), keys_(keys) {}
 
-  // Asks the memo or a worker for the proof of another rule.
+  // Asks the memo or a worker for the proof of a rule that may be one of them.
+  void Expect(const GeneralRule& rule) { PlaceOf(rule); }
+  // And of another one of them.
   void Begin(const GeneralRule& rule);
   // The rules with their proofs, in the order in which they were begun.
   absl::StatusOr<std::vector<Rule>> Take(std::FILE* progress);
@@ -42,8 +46,11 @@ class Proofs {
  private:
   WorkQueue* const queue_;
   const StepKeys* const keys_;
-  std::vector<Rule> judged_;
-  size_t num_judged_ = 0;
+  size_t PlaceOf(const GeneralRule& rule);
+
+  std::map<MemoKey, size_t> places_;  // in judged_, by the keys of proofs
+  std::deque<std::optional<Rule>> judged_;
+  std::vector<size_t> begun_;  // places, in order
   Progress* progress_ = nullptr;
 };
 

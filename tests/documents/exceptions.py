@@ -55,7 +55,7 @@ ANSWERS_NO = (
 
 # Flags in text that no program of ours has.
 FLAGS_OF_OTHERS = (
-    (r"^--(allow-run-as-root|oversubscribe)$", "mpirun"),
+    (r"^--(allow-run-as-root|enable-recovery|oversubscribe)$", "mpirun"),
     (r"^--max-restarts$", "torchrun"),
     (r"^--list-gpus$", "nvidia-smi"),
 )

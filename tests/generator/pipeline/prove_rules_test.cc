@@ -56,6 +56,29 @@ TEST(ProveRules, InOrderForAnyNumberOfProcesses) {
   }
 }
 
+TEST(ProveRules, WhatWasExpectedIsProvedOnceAndInOrder) {
+  const std::vector<GeneralRule> rules = SomeRules();
+  int judged = 0;
+  OwnWorker worker(GeneratorSteps([&judged]() -> Judge {
+    return [&judged](const Rule& rule) {
+      ++judged;
+      return Says(ProofRecord::Verdict::kProved)(rule);
+    };
+  }));
+  Memo memo;
+  const StepKeys keys(1);
+  WorkQueue queue(&worker, &memo);
+  Proofs proofs(&queue, &keys);
+  // All are expected, from the last on, and all but the first come.
+  for (size_t i = rules.size(); i-- > 0;) proofs.Expect(rules[i]);
+  for (size_t i = 1; i < rules.size(); ++i) proofs.Begin(rules[i]);
+  const auto proved = proofs.Take(nullptr);
+  ASSERT_TRUE(proved.ok()) << proved.status();
+  ASSERT_EQ(proved->size(), rules.size() - 1);
+  for (size_t i = 1; i < rules.size(); ++i) EXPECT_EQ((*proved)[i - 1].id, rules[i].rule.id);
+  EXPECT_LE(judged, static_cast<int>(rules.size()));
+}
+
 TEST(ProveRules, AProverThatDiesAgainAndAgainIsAnError) {
   Memo memo;
   const auto judged = Proved(
