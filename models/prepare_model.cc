@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "models/carry_states.h"
+#include "models/experts_room.h"
 #include "models/full_precision.h"
 #include "models/loss.h"
 #include "models/unfused_attention.h"
 #include "pcg/ir/precision.h"
+#include "pcg/profile/expert_loads.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -33,6 +35,27 @@ bool HasWeights(const Graph& graph) {
   return false;
 }
 
+absl::Status SetExpertsRoom(const PrepareOptions& options, Model* model,
+                            std::vector<std::string>* notes) {
+  double imbalance = options.expert_imbalance;
+  std::string from = "--expert_imbalance";
+  if (!options.expert_loads.empty()) {
+    from = absl::StrCat("--expert_loads: ", options.expert_loads);
+    ISOMER_ASSIGN_OR_RETURN(const ExpertLoads loads, LoadExpertLoads(options.expert_loads));
+    if (const absl::Status of = CheckAreLoadsOf(*model, loads); !of.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(from, ": ", of.message()));
+    }
+    imbalance = loads.Imbalance();
+    notes->push_back(absl::StrCat(options.expert_loads, ": the busiest expert got ", imbalance,
+                                  " times the even load (--expert_imbalance)"));
+  }
+  if (imbalance == 0) return absl::OkStatus();
+  if (const absl::Status given = GiveExpertsRoom(imbalance, model); !given.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(from, ": ", given.message()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status PrepareModel(const std::string& spec, const PrepareOptions& options, Model* model,
@@ -49,6 +72,7 @@ absl::Status PrepareModel(const std::string& spec, const PrepareOptions& options
     return absl::InvalidArgumentError("--carry is for --mode=inference");
   }
   if (!options.training) ISOMER_RETURN_IF_ERROR(CarryStates(options.carry, model, notes));
+  ISOMER_RETURN_IF_ERROR(SetExpertsRoom(options, model, notes));
   const auto [loss, of] =
       std::pair<std::string, std::string>(absl::StrSplit(options.loss, absl::MaxSplits(':', 1)));
   const bool is_guess = loss == "auto" && model->loss.empty() && !absl::StartsWith(spec, "zoo:");

@@ -15,6 +15,10 @@ struct PrepareOptions {
   bool loss_alone = false;              // no other output, in training
   std::vector<std::string> carry = {};  // as --carry (CarryStates), in inference
   bool unfused_attention = false;
+  // Experts have room for so many times the even load, or for that of a file of loads
+  // (GiveExpertsRoom); 0 and "": as the model has it.
+  double expert_imbalance = 0;
+  std::string expert_loads = {};
 };
 
 // Makes of a model, as LoadAnyModel read it from `spec`, what a plan is of: it has a loss if it is

@@ -147,7 +147,9 @@ absl::StatusOr<Model> ModelOfFlags(const std::string& spec, const OptimizeReques
                                        .loss = request.loss,
                                        .loss_alone = request.loss_alone,
                                        .carry = request.carry,
-                                       .unfused_attention = request.attention == "unfused"},
+                                       .unfused_attention = request.attention == "unfused",
+                                       .expert_imbalance = request.expert_imbalance,
+                                       .expert_loads = request.expert_loads},
                                       &model, &notes));
   PrintNotes(notes);
   return model;
@@ -229,6 +231,7 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
   if (!of_machine) {
     OptimizeRequest request = RequestOfFlags();
     request.mode = "inference";
+    ISOMER_RETURN_IF_ERROR(CheckExpertOptions(request));
     ISOMER_ASSIGN_OR_RETURN(const Model model, ModelOfFlags(arguments[0], request));
     std::fputs(DescribeModel(model).c_str(), stdout);
     return kExitDone;

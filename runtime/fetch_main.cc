@@ -1,4 +1,5 @@
 #include "runtime/fetch_main.h"
+#include "pcg/ir/expert_room.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -236,6 +237,7 @@ class Fetcher {
     const JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan_.num_devices > 1,
                                 .execution = execution,
                                 .statistics = plan_.model.statistics,
+                                .expert_imbalance = AssumedImbalance(plan_.model),
                                 .evaluates = evaluates,
                                 .control = processes_,
                                 .communicator = processes_};

@@ -1,4 +1,5 @@
 #include "runtime/generate_main.h"
+#include "pcg/ir/expert_room.h"
 
 #include <algorithm>
 #include <memory>
@@ -122,6 +123,7 @@ class Decoder {
     ISOMER_ASSIGN_OR_RETURN(decoder->lowered_, LowerPlan(decoder->plan_));
     const JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && decoder->plan_.num_devices > 1,
                                 .execution = execution,
+                                .expert_imbalance = AssumedImbalance(decoder->plan_.model),
                                 .control = processes,
                                 .communicator = processes};
     LoweredPlan& lowered = decoder->lowered_;

@@ -21,12 +21,15 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "models/evaluation_form.h"
+#include "models/experts_room.h"
 #include "models/load.h"
 #include "models/load_plan.h"
 #include "models/zoo/zoo.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/ir/plan.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/operators/declared/operator_file.h"
+#include "pcg/profile/expert_loads.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
@@ -145,6 +148,9 @@ ABSL_FLAG(int64_t, check_executions, 0,
           "compare outputs, gradients and parameters to the bit; exit 1 if any differs");
 ABSL_FLAG(double, rtol, 1e-3, "of --test_data: how far an element may be off, of what is expected");
 ABSL_FLAG(double, atol, 1e-7, "of --test_data: how far it may be off besides");
+ABSL_FLAG(std::string, expert_loads, "",
+          "of mixtures: write how many tokens each expert got in the run to this file, for "
+          "isomer-optimize --expert_loads");
 ABSL_FLAG(bool, print_outputs, false,
           "print every output of the last step: its name, type and first values");
 ABSL_FLAG(uint64_t, seed, 1, "of initial weights that the model lacks, and of random inputs");
@@ -307,6 +313,7 @@ absl::StatusOr<Feeder> MakeFeeder(const Graph& graph, std::vector<NamedFile> rea
   for (const std::string& file : feeder.files()) read.push_back({"--data", file});
   for (const auto& [flag, path] : {std::pair("--out", absl::GetFlag(FLAGS_out)),
                                    std::pair("--trace", absl::GetFlag(FLAGS_trace)),
+                                   std::pair("--expert_loads", absl::GetFlag(FLAGS_expert_loads)),
                                    std::pair("--log_csv", absl::GetFlag(FLAGS_log_csv)),
                                    std::pair("--json", absl::GetFlag(FLAGS_json))}) {
     if (!path.empty()) written.push_back({flag, path});
@@ -339,6 +346,24 @@ void SummariseData(const Feeder& feeder, Json* summary) {
   const Spread waits = SpreadOf(feeder.waits_us());
   (*summary)["data_wait_us"]["median"] = waits.median;
   (*summary)["data_wait_us"]["max"] = waits.max;
+}
+
+// What experts got in the run, to --expert_loads.
+absl::Status SaveLoads(const std::string& model, bool writes, std::chrono::milliseconds stall,
+                       ProcessCommunicator* processes, Job* job, Json* summary) {
+  const std::string path = absl::GetFlag(FLAGS_expert_loads);
+  if (path.empty()) return absl::OkStatus();
+  ExpertLoads loads{.model = model};
+  ISOMER_ASSIGN_OR_RETURN(loads.calls, job->ExpertLoadsSoFar());
+  if (!writes) return absl::OkStatus();
+  absl::PrintF("experts: the busiest got %g times the even load\n", loads.Imbalance());
+  (*summary)["expert_imbalance"] = loads.Imbalance();
+  constexpr int64_t kBytesPerExpert = 16;
+  int64_t bytes = 0;
+  for (const ExpertLoad& call : loads.calls) {
+    bytes += kBytesPerExpert * static_cast<int64_t>(call.tokens.size());
+  }
+  return WriteInTime(stall, bytes, processes, [&] { return SaveExpertLoads(path, loads); });
 }
 
 absl::Status PrintOutputs(const Graph& graph, Job* job) {
@@ -495,6 +520,11 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
     ISOMER_RETURN_IF_ERROR(RefuseEvaluationFlags(why));
   }
   ISOMER_RETURN_IF_ERROR(CheckFlags(processes, &plan));
+  if (!absl::GetFlag(FLAGS_expert_loads).empty()) {
+    if (const absl::Status sends = CheckSendsToExperts(plan.model); !sends.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--expert_loads: ", sends.message()));
+    }
+  }
   ISOMER_RETURN_IF_ERROR(Checkpoints::CheckFlags(plan.mode));
   ISOMER_ASSIGN_OR_RETURN(const LearningRate rate, LearningRateFromFlags());
   ISOMER_RETURN_IF_ERROR(SetWhenUpdated(&plan));
@@ -521,6 +551,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   JobOptions options = {.pin = absl::GetFlag(FLAGS_pin) && plan.num_devices > 1,
                         .execution = execution,
                         .statistics = plan.model.statistics,
+                        .expert_imbalance = AssumedImbalance(plan.model),
+                        .counts_expert_loads = !absl::GetFlag(FLAGS_expert_loads).empty(),
                         .control = processes,
                         .communicator = processes};
   ISOMER_RETURN_IF_ERROR(SetLossScale(plan, lowered.schedule, writes, &options));
@@ -614,6 +646,8 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
                     &tests, logs.get(), save);
   ISOMER_RETURN_IF_ERROR(runner.Run(weights, &summary));
   SummariseData(feeder, &summary);
+  ISOMER_RETURN_IF_ERROR(
+      SaveLoads(plan.model.name, writes, stall_timeout, processes, job.get(), &summary));
   summary["resident_growth_bytes"] = MostResidentBytes() - resident_before;
   if (absl::GetFlag(FLAGS_print_outputs)) {
     ISOMER_RETURN_IF_ERROR(PrintOutputs(plan.model.graph, job.get()));
@@ -737,7 +771,7 @@ int main(int argc, char** argv) {
                 "isomer-run PLAN --communicator=tcp",
        .example = "isomer-run digits.plan --data=models/data/digits.csv "
                   "--epochs=20 --learning_rate=0.1",
-       .outputs = {"out", "trace", "log_csv"},
+       .outputs = {"out", "trace", "log_csv", "expert_loads"},
        .one_process_writes = true,
        .version = isomer::BuiltVersions(),
        .more_examples = {"mpirun -n 4 isomer-run bert.plan --communicator=mpi --check\n"

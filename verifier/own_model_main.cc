@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/carry_states.h"
+#include "models/experts_room.h"
 #include "models/loss.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/ir/states.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/plans/model_match.h"
@@ -55,8 +57,19 @@ absl::Status ExpectTrainedModel(Model own, const std::string& kind, const std::s
 
 }  // namespace
 
-absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Plan& plan,
+absl::Status ExpectOwnModel(const Model& model, const std::string& spec, const Plan& plan,
                             OwnModelFindings* findings) {
+  const auto not_that = [&](const absl::Status& why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("model: not that of ", spec, ": ", why.message()));
+  };
+  Model own = model;
+  // --expert_imbalance of isomer-optimize, which is among what the plan assumes.
+  if (const double imbalance = AssumedImbalance(plan.model); imbalance > 0) {
+    if (const absl::Status given = GiveExpertsRoom(imbalance, &own); !given.ok()) {
+      return not_that(given);
+    }
+  }
   absl::Status same;
   if (plan.mode == "training" && own.loss.empty()) {
     // Of whichever output, or one that is the loss itself.
@@ -74,8 +87,7 @@ absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Pla
     same = ExpectTrainedModel(own, "auto", "", plan, findings);
     if (same.ok()) return same;
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("model: not that of ", spec, ": ", std::string(same.message())));
+  return not_that(same);
 }
 
 }  // namespace isomer

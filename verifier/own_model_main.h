@@ -19,10 +19,11 @@ struct OwnModelFindings {
   int states_by_name = 0;  // or so many that their names say (CarryStates)
 };
 
-// Ok if the model inside of the plan is `own`, as LoadAnyModel reads it, in training with the
-// plan's loss of whichever output, in inference with its states. FailedPrecondition names `spec`,
-// where it is from, and the first difference.
-absl::Status ExpectOwnModel(const Model& own, const std::string& spec, const Plan& plan,
+// Ok if the model inside of the plan is `model`, as LoadAnyModel reads it, in training with the
+// plan's loss of whichever output, in inference with its states, and with the room in experts that
+// the plan assumes to be enough. FailedPrecondition names `spec`, where it is from, and the first
+// difference.
+absl::Status ExpectOwnModel(const Model& model, const std::string& spec, const Plan& plan,
                             OwnModelFindings* findings);
 
 }  // namespace isomer

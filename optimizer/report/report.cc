@@ -22,6 +22,7 @@
 #include "optimizer/report/throughput.h"
 #include "optimizer/report/unlike_devices.h"
 #include "optimizer/sharding/batch_dims.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/ir/precision.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/schedule/memory/memory.h"
@@ -291,6 +292,10 @@ absl::StatusOr<std::string> ReportText(const OptimizeResult& result, const Lower
     absl::StrAppend(&text, "  until the backward pass results of ", away,
                     " operators lie in the host's memory: ",
                     BytesText(*absl::c_max_element(memory.host_bytes)), " of a device\n");
+  }
+  if (const double imbalance = AssumedImbalance(plan.model); imbalance > 0) {
+    absl::StrAppend(&text, "  experts have room for ", imbalance,
+                    " times their even share of tokens; a run that would need more ends\n");
   }
   absl::StrAppend(&text, "\n", RulesText(plan, rules, verbose));
   absl::StrAppendFormat(&text, "\nPredicted (%s)\n  %-22s %10s a step  %10s per device of %s\n",

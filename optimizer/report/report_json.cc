@@ -7,6 +7,7 @@
 #include "optimizer/report/plan_facts.h"
 #include "optimizer/report/throughput.h"
 #include "optimizer/report/unlike_devices.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/ir/precision.h"
 
 namespace isomer {
@@ -114,6 +115,9 @@ Json ReportJson(const OptimizeResult& result, const std::string& headline,
   if (plan.fp8.any()) {
     json["fp8_scaling"] = std::string(Fp8ScalingName(plan.fp8.scaling));
     json["fp8_kept"] = plan.fp8.kept;
+  }
+  if (const double imbalance = AssumedImbalance(plan.model); imbalance > 0) {
+    json["expert_imbalance"] = imbalance;
   }
   json["operators"] = plan.model.graph.num_nodes();
   json["plan"] = result.origin;

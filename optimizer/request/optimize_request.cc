@@ -233,6 +233,21 @@ absl::Status RefuseOptions(const OptimizeRequest& request,
   return absl::OkStatus();
 }
 
+absl::Status CheckExpertOptions(const OptimizeRequest& request) {
+  if (request.given.contains("expert_imbalance")) {
+    constexpr double kMost = 1e6;
+    if (!(request.expert_imbalance >= 1 && request.expert_imbalance <= kMost)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--expert_imbalance=", request.expert_imbalance, ": it is 1, the even load, to ", kMost));
+    }
+    return RefuseOptions(request, {"expert_loads"}, "does not go with --expert_imbalance");
+  }
+  if (request.given.contains("expert_loads") && request.expert_loads.empty()) {
+    return absl::InvalidArgumentError("--expert_loads: a file is expected");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SearchPolicy> PolicyOf(const OptimizeRequest& request) {
   SearchPolicy policy;
   const absl::Status set = SetThresholds(request.policy, &policy);
@@ -263,6 +278,7 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
     return absl::InvalidArgumentError(
         absl::StrCat("--attention=", attention, ": there are flash and unfused"));
   }
+  ISOMER_RETURN_IF_ERROR(CheckExpertOptions(request));
   ISOMER_RETURN_IF_ERROR(SetPrecision(request, &options));
   ISOMER_RETURN_IF_ERROR(SetGradientPrecision(request, &options));
   if (options.strategy == Strategy::kExhaustive && options.precision != DataType::kFloat32) {

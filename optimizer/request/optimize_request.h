@@ -54,6 +54,9 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request);
 
 absl::StatusOr<SearchPolicy> PolicyOf(const OptimizeRequest& request);
 
+// --expert_imbalance and --expert_loads, which need no more than the model.
+absl::Status CheckExpertOptions(const OptimizeRequest& request);
+
 // Which weights' products keep bfloat16 in a plan with products in 8 bits.
 absl::Status AddKeptWeights(const OptimizeRequest& request, const Model& model,
                             OptimizeOptions* options);

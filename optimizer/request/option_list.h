@@ -45,6 +45,12 @@
   X(std::string, attention, "flash",                                                               \
     "flash, fused kernels that keep no scores; or unfused, which writes and reads "                \
     "them")                                                                                        \
+  X(double, expert_imbalance, 0,                                                                   \
+    "of mixtures: the plan has room in each expert for so many times its even share of tokens, "   \
+    "and a run that would need more ends; 0: the model's own room, and tokens that exceed it are " \
+    "dropped")                                                                                     \
+  X(std::string, expert_loads, "",                                                                 \
+    "a file of isomer-run --expert_loads, whose largest imbalance is --expert_imbalance")          \
   X(std::string, gradient_precision, "float32",                                                    \
     "in what gradients of weights are summed over devices: float32; bfloat16, or what "            \
     "--precision says, half the bytes and a rounding of each share; or auto, the faster one")      \

@@ -166,7 +166,9 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
                              .loss = request.loss,
                              .loss_alone = request.loss_alone,
                              .carry = request.carry,
-                             .unfused_attention = request.attention == "unfused"},
+                             .unfused_attention = request.attention == "unfused",
+                             .expert_imbalance = request.expert_imbalance,
+                             .expert_loads = request.expert_loads},
                             &model, &plan->notes));
   if (const auto text = LeftOutOutputsText(request, options, model, machine); text.has_value()) {
     plan->notes.push_back(*text);

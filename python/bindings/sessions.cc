@@ -1,4 +1,5 @@
 #include "python/bindings/sessions.h"
+#include "pcg/ir/expert_room.h"
 
 #include <pybind11/stl.h>
 
@@ -164,6 +165,7 @@ class Session {
                                LeastBytesOfModel(plan())));
     JobOptions options{.pin = false};
     options.statistics = plan().model.statistics;
+    options.expert_imbalance = AssumedImbalance(plan().model);
     options.execution.kind = ValueOrThrow(ParseExecutionKind(execution));
     options.execution.seed = seed_;
     if (plan().mode == "training") SetTraining(&options);

@@ -15,7 +15,8 @@ from .progress import ProgressCallback, Reporter
 from .text import StrPath, path_bytes
 
 # Options that are files or folders.
-_PATHS = ("constraints", "compare", "rules", "profile", "cache_dir", "fp8_errors")
+_PATHS = ("constraints", "compare", "rules", "profile", "cache_dir", "fp8_errors",
+          "expert_loads")
 _TABLE = {name: (kind, default, text) for name, kind, default, text in _isomer.search_options()}
 
 
@@ -30,6 +31,8 @@ def optimize(model: Union[Model, StrPath], machine: Union[Machine, StrPath], *,
              fp8_errors: StrPath = "",
              fp8_error: float = 0.0,
              attention: str = "flash",
+             expert_imbalance: float = 0.0,
+             expert_loads: StrPath = "",
              gradient_precision: str = "float32",
              state_precision: str = "float32",
              optimizer: str = "sgd",

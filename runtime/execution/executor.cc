@@ -113,6 +113,7 @@ absl::Status Executor::MakeKernels() {
       if (!RunsKernel(schedule_.tasks[t])) continue;
       ISOMER_ASSIGN_OR_RETURN(launches_[t].kernel,
                               backend_.MakeKernel(CallOfTask(graph_, schedule_, t)));
+      if (experts_ != nullptr) experts_->AddTask(t);
       ISOMER_RETURN_IF_ERROR(MakeEvaluation(t));
     }
     return absl::OkStatus();
@@ -514,6 +515,12 @@ absl::Status Executor::RunTask(int32_t t) {
 absl::Status Executor::RunKernel(int32_t t) {
   const auto evaluation = evaluates_ ? evaluations_.find(t) : evaluations_.end();
   const Launch& launch = evaluation == evaluations_.end() ? launches_.at(t) : evaluation->second;
+  if (experts_ != nullptr && experts_->has(t)) {
+    // Not what is computed again, nor test steps of a training.
+    const bool tests = evaluates_ && schedule_.options.training;
+    const bool counts = schedule_.tasks[t].phase == Phase::kForward && !tests;
+    ISOMER_RETURN_IF_ERROR(experts_->Look(t, launch.reads, counts));
+  }
   ISOMER_RETURN_IF_ERROR(launch.kernel->Run(launch.reads, launch.writes, launch.workspace));
   if (statistics_ == nullptr || !statistics_->has(t)) return absl::OkStatus();
   // Outputs 1 and 2 are the statistics.

@@ -27,6 +27,7 @@
 #include "runtime/device/device_queues.h"
 #include "runtime/device/memory_watch.h"
 #include "runtime/device/update.h"
+#include "runtime/execution/expert_counter.h"
 #include "runtime/execution/queue_runner.h"
 #include "runtime/execution/running_statistics.h"
 #include "runtime/execution/weight_average.h"
@@ -70,6 +71,15 @@ class Executor {
   }
   // Null: no batch norm has any.
   RunningStatistics* statistics() { return statistics_.get(); }
+
+  // Looks at the loads of experts, which the model assumes to be no more uneven than that; 0: it
+  // assumes nothing. To be called before MakeKernels. REQUIRES: the device shares the host's
+  // memory.
+  void WatchExperts(double imbalance) {
+    experts_ = std::make_unique<ExpertCounter>(graph_, schedule_, imbalance);
+  }
+  // Null: nobody looks.
+  const ExpertCounter* experts() const { return experts_.get(); }
 
   // Makes the kernels. To be called first, and like all that follows from the thread that entered
   // the device.
@@ -251,6 +261,7 @@ class Executor {
   std::map<int32_t, Launch> evaluations_;  // of tasks that are evaluated otherwise
   absl::Span<const BatchStatistics> entries_;
   std::unique_ptr<RunningStatistics> statistics_;
+  std::unique_ptr<ExpertCounter> experts_;
   bool evaluates_otherwise_ = false;
   bool evaluates_ = false;                      // now
   std::array<Messages, kMostQueues> messages_;  // by queue

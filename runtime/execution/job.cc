@@ -187,6 +187,9 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
                                                     job->communicators_[d], options.execution);
     if (options.optimizer) job->executors_[d]->set_optimizer(*options.optimizer, &job->decaying_);
     job->executors_[d]->set_average(options.average);
+    if (options.expert_imbalance > 0 || options.counts_expert_loads) {
+      job->executors_[d]->WatchExperts(options.expert_imbalance);
+    }
     if (job->schedule_.options.training || options.evaluates) {
       job->executors_[d]->set_evaluates_otherwise(job->options_.statistics);
     }
@@ -218,6 +221,13 @@ absl::StatusOr<std::unique_ptr<Job>> Job::Start(const Graph& graph, Schedule sch
 
 absl::Status Job::CheckOptions(const DeviceOperations& operations,
                                absl::string_view backend) const {
+  if (!operations.shares_host_memory() &&
+      (options_.expert_imbalance > 0 || options_.counts_expert_loads)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "--backend=", backend, ": ",
+        options_.counts_expert_loads ? "--expert_loads" : "a plan of --expert_imbalance",
+        " is for cores, which look at what experts get"));
+  }
   if (!schedule_.options.training) return absl::OkStatus();
   const UpdateOptions& update = schedule_.options.update;
   const bool is_elementwise = TraitsOf(update.optimizer).needs == UpdateNeeds::kElement;
@@ -502,6 +512,15 @@ absl::StatusOr<std::map<std::string, std::vector<float>>> Job::Statistics() {
     }
   }
   return statistics;
+}
+
+absl::StatusOr<std::vector<ExpertLoad>> Job::ExpertLoadsSoFar() {
+  ISOMER_ASSIGN_OR_RETURN(const std::vector<std::string> all, FromAllDevices([&](int32_t device) {
+                            return BytesOf<int64_t>(executors_[device]->experts()->Counted());
+                          }));
+  std::vector<std::vector<int64_t>> counted;
+  for (const std::string& bytes : all) counted.push_back(ValuesOf<int64_t>(bytes));
+  return MergeCounted(graph_, counted);
 }
 
 absl::StatusOr<Arrangement> Job::ArrangementOf(const Schedule::HostTensor& parameter) const {

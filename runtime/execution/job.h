@@ -61,6 +61,10 @@ struct JobOptions {
   AverageOptions average = {};
   // Of the model: what batch norms of a plan that trains are evaluated with.
   std::vector<BatchStatistics> statistics = {};
+  // Of a mixture: the load of its experts that the model assumes (pcg/ir/expert_room.h), beyond
+  // which a run ends; 0: none. And whether loads are counted. Both are for cores.
+  double expert_imbalance = 0;
+  bool counts_expert_loads = false;
   // A schedule that does not train is that of a model that does: it is evaluated like one.
   bool evaluates = false;
   // Null: all devices are threads of this process. Otherwise this process is the device of this
@@ -162,6 +166,10 @@ class Job {
   absl::Status Evaluate(const HostValues& inputs);
   // The running means and variances of batch norms, by name, on all ranks.
   absl::StatusOr<std::map<std::string, std::vector<float>>> Statistics();
+
+  // How many tokens experts got in the steps so far, by call, on all ranks. REQUIRES:
+  // JobOptions::counts_expert_loads.
+  absl::StatusOr<std::vector<ExpertLoad>> ExpertLoadsSoFar();
 
   int32_t num_steps() const { return schedule_.num_steps(); }
   // The meaning of an output in step `step` of the schedule; else in the last.
