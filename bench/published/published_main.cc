@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,19 +24,26 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "bench/published/least_memory.h"
 #include "bench/search/optimizer_run.h"
 #include "bench/search/table.h"
+#include "optimizer/request/optimize_request.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 
 ABSL_FLAG(std::string, steps, ISOMER_SOURCE_DIR "/bench/published/steps.tsv", "the measured steps");
 ABSL_FLAG(std::string, rows, "", "only rows with this text in them");
 ABSL_FLAG(int64_t, random, 0, "also so many random legal configurations of each row");
+ABSL_FLAG(double, random_s, 0,
+          "of --random, seconds of each row after which no more are drawn; 0: any");
 ABSL_FLAG(bool, search, false,
           "also what the search finds, with the row's precision and attention");
-ABSL_FLAG(double, limit_s, 600, "seconds after which a run is given up");
+ABSL_FLAG(double, limit_s, 600,
+          "seconds after which a run is given up; of --random, after which a configuration is "
+          "counted as such");
 ABSL_FLAG(uint64_t, seed, 1, "of --random");
 
 namespace isomer {
@@ -151,21 +160,24 @@ struct Found {
 };
 
 // Absent: it is no legal configuration.
-absl::StatusOr<std::optional<Found>> Run(const OptimizerRunner& runner, const OptimizerJob& job) {
-  ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, runner.Run(job, absl::GetFlag(FLAGS_limit_s)));
+absl::StatusOr<std::optional<Found>> FoundIn(const Outcome& outcome) {
   if (!outcome.has_plan()) {
-    if (outcome.run.timed_out || outcome.run.exit_code != kExitBadInput) {
-      return absl::InternalError(
-          absl::StrCat(absl::StrJoin(job.flags, " "), ": ",
-                       outcome.run.timed_out ? "not done in time" : outcome.run.complaint));
-    }
-    return std::nullopt;
+    if (!outcome.run.timed_out && outcome.run.exit_code == kExitBadInput) return std::nullopt;
+    return absl::InternalError(outcome.run.timed_out ? "not done in time" : outcome.run.complaint);
   }
   Found found{.seconds = outcome.run.seconds, .fits = outcome.found()};
   ISOMER_ASSIGN_OR_RETURN(found.step_us, outcome.summary.Number("predicted_step_us"));
   ISOMER_ASSIGN_OR_RETURN(found.mfu, outcome.summary.Number("mfu"));
   ISOMER_ASSIGN_OR_RETURN(found.bytes, outcome.summary.Number("predicted_peak_bytes"));
   return found;
+}
+
+absl::StatusOr<std::optional<Found>> Run(const OptimizerRunner& runner, const OptimizerJob& job) {
+  ISOMER_ASSIGN_OR_RETURN(const Outcome outcome, runner.Run(job, absl::GetFlag(FLAGS_limit_s)));
+  auto found = FoundIn(outcome);
+  if (found.ok()) return found;
+  return absl::InternalError(
+      absl::StrCat(absl::StrJoin(job.flags, " "), ": ", found.status().message()));
 }
 
 bool IsBetter(const Found& a, const Found& b) {
@@ -215,6 +227,87 @@ Configuration RandomConfiguration(const Row& row, std::mt19937_64* random) {
   return c;
 }
 
+// As JobOf.
+OptimizeRequest RequestOf(const Row& row, const Configuration& c) {
+  OptimizeRequest request;
+  request.precision = "bfloat16";
+  request.optimizer = "adam";
+  request.loss_alone = true;
+  request.attention = row.at("attention");
+  if (row.at("gradients") == "float16") request.gradient_precision = "bfloat16";
+  request.plan = "grid";
+  request.tensor = c.tensor;
+  request.context = c.context;
+  request.expert = c.expert;
+  request.pipeline = absl::StrCat(c.stages, "x", c.chunks);
+  request.micro_batch_size = c.micro_batch_size;
+  request.recompute = c.recompute;
+  request.update = c.update;
+  request.sequence_parallel = c.sequence_parallel;
+  return request;
+}
+
+// What random legal configurations of a row, all different, come to.
+struct Luck {
+  std::optional<Chosen> best;  // of those that were planned
+  int64_t legal = 0;
+  int64_t too_large = 0;  // for their weights and states alone
+  int64_t misfits = 0;    // for more
+  int64_t given_up = 0;   // not planned in time
+};
+
+absl::StatusOr<Luck> Draw(const OptimizerRunner& runner, const Row& row, std::mt19937_64* random) {
+  Luck luck;
+  const int64_t wanted = absl::GetFlag(FLAGS_random);
+  if (wanted == 0) return luck;
+  const OptimizerJob job = JobOf(row);
+  const MachineRequest machine = {
+      .machine = job.machine, .nodes = job.nodes, .devices_per_node = job.devices_per_node};
+  Progress progress(absl::StrCat("random configurations of ", job.model), wanted);
+  ISOMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LeastMemory> memory,
+      LeastMemory::Make(job.model, job.batch_size, machine,
+                        RequestOf(row, {.recompute = "none", .update = "all_reduce"})));
+  const auto start = std::chrono::steady_clock::now();
+  const double most_s = absl::GetFlag(FLAGS_random_s);
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  constexpr int64_t kTriesEach = 50;
+  std::set<std::string> seen;
+  for (int64_t tried = 0; luck.legal < wanted && tried < kTriesEach * wanted; ++tried) {
+    if (most_s > 0 && seconds() > most_s) break;
+    const Configuration configuration = RandomConfiguration(row, random);
+    // On few devices many are drawn more than once.
+    if (!seen.insert(configuration.ToString()).second) continue;
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
+                            memory->BytesOf(RequestOf(row, configuration)));
+    if (!bytes.has_value()) continue;
+    ++luck.legal;
+    progress.Advance();
+    if (*bytes > memory->memory_bytes()) {
+      ++luck.too_large;
+      continue;
+    }
+    ISOMER_ASSIGN_OR_RETURN(const Outcome outcome,
+                            runner.Run(JobOf(row, configuration), absl::GetFlag(FLAGS_limit_s)));
+    if (outcome.run.timed_out) {
+      ++luck.given_up;
+      continue;
+    }
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<Found> one, FoundIn(outcome));
+    if (!one.has_value()) {
+      --luck.legal;
+      continue;
+    }
+    if (!one->fits) ++luck.misfits;
+    if (!luck.best.has_value() || IsBetter(*one, luck.best->found)) {
+      luck.best = Chosen{configuration, *one};
+    }
+  }
+  return luck;
+}
+
 absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
   if (!arguments.empty()) return absl::InvalidArgumentError("takes no arguments");
   ISOMER_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadRows(absl::GetFlag(FLAGS_steps)));
@@ -226,7 +319,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
                             "memory, GiB", "configuration", "planned in, s"});
   Table searched("searched", {"run", "GPUs", "configuration, s", "search, s", "of it", "took, s"});
   Table drawn("random", {"run", "GPUs", "configuration, s", "search, s", "best random, s", "which",
-                         "planned"});
+                         "legal", "do not fit", "given up"});
   std::vector<double> errors;
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
   for (const Row& row : rows) {
@@ -258,22 +351,18 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
            plan.has_value() ? absl::StrFormat("%.3f", plan->step_us / found.step_us) : "",
            plan.has_value() ? absl::StrFormat("%.1f", plan->seconds) : ""});
     }
-    std::optional<Chosen> luck;
-    int64_t legal = 0;
-    for (int64_t tried = 0; legal < absl::GetFlag(FLAGS_random) && tried < 1000; ++tried) {
-      const Configuration configuration = RandomConfiguration(row, &random);
-      ISOMER_ASSIGN_OR_RETURN(const std::optional<Found> one,
-                              Run(runner, JobOf(row, configuration)));
-      if (!one.has_value()) continue;
-      ++legal;
-      if (!luck.has_value() || IsBetter(*one, luck->found)) luck = Chosen{configuration, *one};
-    }
-    if (luck.has_value()) {
+    ISOMER_ASSIGN_OR_RETURN(const Luck luck, Draw(runner, row, &random));
+    if (luck.legal > 0) {
+      const std::optional<Chosen>& best_drawn = luck.best;
       drawn.AddRow({name, row.at("gpus"), absl::StrFormat("%.2f", found.step_us / 1e6),
                     plan.has_value() ? absl::StrFormat("%.2f", plan->step_us / 1e6) : "",
-                    absl::StrFormat("%.2f%s", luck->found.step_us / 1e6,
-                                    luck->found.fits ? "" : " (does not fit)"),
-                    luck->configuration.ToString(), absl::StrCat(legal)});
+                    best_drawn.has_value()
+                        ? absl::StrFormat("%.2f%s", best_drawn->found.step_us / 1e6,
+                                          best_drawn->found.fits ? "" : " (does not fit)")
+                        : "none fits",
+                    best_drawn.has_value() ? best_drawn->configuration.ToString() : "",
+                    absl::StrCat(luck.legal), absl::StrCat(luck.too_large + luck.misfits),
+                    absl::StrCat(luck.given_up)});
     }
   }
   std::sort(errors.begin(), errors.end());
