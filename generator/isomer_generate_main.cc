@@ -42,6 +42,9 @@ ABSL_FLAG(std::vector<std::string>, ids, {},
           "check: only these rules, by their ids or the beginnings of them, separated by commas");
 ABSL_FLAG(int, sample, 0, "check: that many rules, spread over the file; 0: all");
 ABSL_FLAG(std::string, markdown, "", "stats: also write the counts as a page to this file");
+ABSL_FLAG(std::vector<std::string>, use, {},
+          "stats: plan files, separated by commas: which rules they use, and which match their "
+          "models");
 ABSL_FLAG(std::string, id, "", "show: the rule, by its id or the beginning of it");
 ABSL_FLAG(std::string, dot, "", "show: draw the rule in this file, for dot");
 ABSL_FLAG(std::string, svg, "", "show: draw the rule in this file");
@@ -162,7 +165,10 @@ absl::StatusOr<int> RunCheckCommand(const std::vector<std::string>& files) {
 }
 
 absl::StatusOr<int> RunStats(const std::vector<std::string>& arguments) {
-  return StatsCommand(arguments, absl::GetFlag(FLAGS_markdown));
+  const std::vector<std::string> plans = absl::GetFlag(FLAGS_use);
+  if (plans.empty()) return StatsCommand(arguments, absl::GetFlag(FLAGS_markdown));
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"markdown"}, "does not go with --use"));
+  return UseCommand(arguments, plans);
 }
 
 absl::StatusOr<int> RunShow(const std::vector<std::string>& arguments) {
@@ -191,7 +197,11 @@ const std::vector<Command>& Commands() {
         "Evaluates both sides of rules, and their gradients, on random instances.",
         {"instances", "ids", "sample", "seed", "jobs"}},
        RunCheckCommand},
-      {{"stats", "FILE [--markdown=FILE]", "Counts the rules of a file.", {"markdown"}}, RunStats},
+      {{"stats",
+        "FILE [--markdown=FILE] [--use=PLAN,..]",
+        "Counts the rules of a file, or where plans use them.",
+        {"markdown", "use"}},
+       RunStats},
       {{"show",
         "FILE --id=ID [--svg=FILE] [--dot=FILE]",
         "One rule: its equation, drawing, conditions, numbers.",

@@ -12,6 +12,7 @@
 #include "generator/inspect/drawing.h"
 #include "generator/inspect/example.h"
 #include "generator/inspect/kinds.h"
+#include "generator/inspect/use.h"
 #include "generator/inspect/words.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
@@ -73,6 +74,24 @@ absl::StatusOr<int> StatsCommand(const std::vector<std::string>& arguments,
   if (!markdown.empty()) ISOMER_RETURN_IF_ERROR(WriteFileAtomically(markdown, CountsPage(counts)));
   ISOMER_RETURN_IF_ERROR(WriteJsonSummary(CountsJson(counts)));
   Print(CountsText(counts));
+  return kExitDone;
+}
+
+absl::StatusOr<int> UseCommand(const std::vector<std::string>& arguments,
+                               const std::vector<std::string>& plans) {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("expected 'stats FILE --use=PLANS'");
+  ISOMER_ASSIGN_OR_RETURN(RuleSet rules, LoadRules(arguments[0]));
+  rules.BuildIndex();
+  std::vector<Plan> loaded;
+  for (const std::string& plan : plans) {
+    ISOMER_ASSIGN_OR_RETURN(loaded.emplace_back(), LoadPlan(plan));
+  }
+  const absl::StatusOr<UseOfRules> use = CountUse(rules, loaded);
+  if (!use.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(arguments[0], ": ", use.status().message()));
+  }
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(UseJson(*use)));
+  Print(UseText(*use));
   return kExitDone;
 }
 

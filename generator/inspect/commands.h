@@ -16,6 +16,10 @@ namespace isomer {
 // the page (rules/README.md) there. --json receives the same numbers.
 absl::StatusOr<int> StatsCommand(const std::vector<std::string>& arguments,
                                  const std::string& markdown);
+// stats FILE with `plans`, files of plans by these rules: where rules match and are used. --json
+// receives the same numbers.
+absl::StatusOr<int> UseCommand(const std::vector<std::string>& arguments,
+                               const std::vector<std::string>& plans);
 
 // What a lemma says and whether it is proved: "matmul(add(x,y),z) = .. (proved)".
 using DescribeLemma = absl::FunctionRef<std::string(const std::string& id)>;
