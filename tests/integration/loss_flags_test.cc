@@ -59,6 +59,33 @@ TEST_F(LossFlags, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(inference.err, HasSubstr("--loss is for --mode=training"));
 }
 
+// Outputs that one device would give back whole, and that leave it no room, are kept for whoever
+// asks for them alone.
+TEST_F(LossFlags, OutputsThatLeaveNoRoomAreLeftOut) {
+  const auto optimize = [this](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {
+        "zoo:mlp?layers=1&inputs=8&hidden=8&classes=4096&batch=4096",
+        "--machine=dgx_h100",
+        "--nodes=1",
+        "--device_memory_gib=0.06",
+        "--cache=false",
+        "--out=" + plan_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunBinary("isomer-optimize", arguments);
+  };
+  const ProgramResult without = optimize({});
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("a step gives its loss back alone: output 'logits'"));
+  const ProgramResult verified = RunBinary("isomer-verify", {"plan", plan_});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  const ProgramResult kept = optimize({"--loss_alone=false"});
+  EXPECT_EQ(kept.exit_code, 1) << kept.err;
+  EXPECT_THAT(kept.err, HasSubstr("does not fit: a step gives its outputs back whole"));
+  const ProgramResult alone = optimize({"--loss_alone"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.err, Not(HasSubstr("gives its loss back alone")));
+}
+
 // A training step as most people export it: labels are an input, the loss the only output, whatever
 // they are called.
 TEST_F(LossFlags, ALossInsideIsTakenAndVerified) {
