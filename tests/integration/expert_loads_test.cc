@@ -23,14 +23,14 @@ using testing::HasSubstr;
 using testing::Not;
 
 // 8 tokens of a sequence choose 4 of 16 experts each: an even load is 2.
-constexpr char kModel[] =
+constexpr char kSmallMixture[] =
     "zoo:qwen3_moe?layers=2&hidden=16&heads=4&key_heads=2&head_size=4&experts=16&chosen=4&"
     "intermediate=16&vocabulary=32&seq=8&batch=8&capacity_percent=100";
 
 ProgramResult PlanWith(const std::string& plan, std::vector<std::string> flags) {
   flags.insert(flags.begin(),
-               {kModel, "--machine=dgx_h100", "--nodes=1", "--devices_per_node=4", "--plan=grid",
-                "--expert=4", "--loss_alone",
+               {kSmallMixture, "--machine=dgx_h100", "--nodes=1", "--devices_per_node=4",
+                "--plan=grid", "--expert=4", "--loss_alone",
                 "--without=data_parallel,zero3,megatron,published,grids", "--out=" + plan});
   return RunBinary("isomer-optimize", flags);
 }
@@ -38,7 +38,7 @@ ProgramResult PlanWith(const std::string& plan, std::vector<std::string> flags) 
 TEST(ExpertLoads, OfARunFeedThePlan) {
   const std::string loads = ScratchFile("first.loads"), plan = ScratchFile("first.plan");
   const ProgramResult counted =
-      RunBinary("isomer-run", {kModel, "--steps=2", "--expert_loads=" + loads});
+      RunBinary("isomer-run", {kSmallMixture, "--steps=2", "--expert_loads=" + loads});
   ASSERT_EQ(counted.exit_code, 0) << counted.err;
   EXPECT_THAT(counted.out, HasSubstr("experts: the busiest got "));
   const auto read = LoadExpertLoads(loads);
@@ -71,7 +71,9 @@ TEST(ExpertLoads, OfARunFeedThePlan) {
   // The first step, before any update, has the same tokens in the same experts.
   const std::string one = ScratchFile("one.loads"), other = ScratchFile("other.loads");
   ASSERT_EQ(RunBinary("isomer-run", {plan, "--steps=1", "--expert_loads=" + one}).exit_code, 0);
-  ASSERT_EQ(RunBinary("isomer-run", {kModel, "--steps=1", "--expert_loads=" + other}).exit_code, 0);
+  ASSERT_EQ(
+      RunBinary("isomer-run", {kSmallMixture, "--steps=1", "--expert_loads=" + other}).exit_code,
+      0);
   EXPECT_EQ(LoadExpertLoads(one)->calls[0].tokens, LoadExpertLoads(other)->calls[0].tokens);
   // Processes count together.
   const std::string apart = ScratchFile("apart.loads");
@@ -81,7 +83,7 @@ TEST(ExpertLoads, OfARunFeedThePlan) {
   EXPECT_EQ(LoadExpertLoads(apart)->calls[1].tokens, LoadExpertLoads(one)->calls[1].tokens);
   // It is the user's model, with what it assumes.
   const ProgramResult judged =
-      RunBinary("isomer-verify", {"plan", plan, std::string("--model=") + kModel});
+      RunBinary("isomer-verify", {"plan", plan, std::string("--model=") + kSmallMixture});
   EXPECT_EQ(judged.exit_code, 0) << judged.out << judged.err;
   EXPECT_THAT(judged.out, HasSubstr("no expert gets more than"));
 }
@@ -101,7 +103,7 @@ TEST(ExpertLoads, MoreThanThePlanHasRoomForEndsTheRunByName) {
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   }
   // The model itself drops them.
-  EXPECT_EQ(RunBinary("isomer-run", {kModel, "--steps=1"}).exit_code, 0);
+  EXPECT_EQ(RunBinary("isomer-run", {kSmallMixture, "--steps=1"}).exit_code, 0);
 }
 
 // What is sent, computed and kept grows with the room.
@@ -134,11 +136,11 @@ TEST(ExpertLoads, FlagsThatDoNotApplyAreRefused) {
   };
   EXPECT_THAT(optimize({"zoo:mlp", "--expert_imbalance=1.5"}),
               HasSubstr("--expert_imbalance: mlp sends no tokens to experts"));
-  EXPECT_THAT(optimize({kModel, "--expert_imbalance=0.5"}),
+  EXPECT_THAT(optimize({kSmallMixture, "--expert_imbalance=0.5"}),
               HasSubstr("--expert_imbalance=0.5: it is 1, the even load, to "));
-  EXPECT_THAT(optimize({kModel, "--expert_imbalance=2", "--expert_loads=F"}),
+  EXPECT_THAT(optimize({kSmallMixture, "--expert_imbalance=2", "--expert_loads=F"}),
               HasSubstr("--expert_loads does not go with --expert_imbalance"));
-  EXPECT_THAT(optimize({kModel, "--expert_loads=/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(optimize({kSmallMixture, "--expert_loads=/nowhere"}), HasSubstr("/nowhere"));
   const ProgramResult run =
       RunBinary("isomer-run", {"zoo:mlp", "--expert_loads=" + ScratchFile("no.loads")});
   EXPECT_EQ(run.exit_code, 2);

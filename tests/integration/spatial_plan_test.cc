@@ -26,7 +26,7 @@ levels { name: "node" count: 4 gb_per_s: 50 latency_us: 0.05 }
 levels { name: "cluster" count: 1 gb_per_s: 1 latency_us: 50 }
 )";
 
-constexpr char kModel[] =
+constexpr char kWindowedModel[] =
     "zoo:resnet101?blocks1=1&blocks2=1&blocks3=1&blocks4=1&groups=1&group_width=8&stem=8&side=64"
     "&classes=16&training=0&batch=1";
 
@@ -59,8 +59,8 @@ TEST(SpatialPlan, IsCertifiedAndAgreesWithTheModel) {
   ASSERT_TRUE(WriteFileAtomically(machine, kMachine).ok());
   ASSERT_TRUE(WriteFileAtomically(constraints, kConstraints).ok());
   const ProgramResult optimized = RunBinary(
-      "isomer-optimize", {kModel, "--machine=" + machine, "--nodes=1", "--devices_per_node=4",
-                          "--constraints=" + constraints, "--out=" + plan});
+      "isomer-optimize", {kWindowedModel, "--machine=" + machine, "--nodes=1",
+                          "--devices_per_node=4", "--constraints=" + constraints, "--out=" + plan});
   ASSERT_EQ(optimized.exit_code, 0) << optimized.err;
   const absl::StatusOr<Plan> loaded = LoadPlan(plan);
   ASSERT_TRUE(loaded.ok()) << loaded.status();

@@ -31,7 +31,8 @@ std::string MachineFile(int devices, int times) {
   return path;
 }
 
-constexpr char kModel[] = "zoo:gpt?layers=8&hidden=16&heads=2&vocabulary=32&seq=4&batch=8&tied=0";
+constexpr char kEightLayers[] =
+    "zoo:gpt?layers=8&hidden=16&heads=2&vocabulary=32&seq=4&batch=8&tied=0";
 
 void ExpectHoldsAndRuns(const std::string& plan) {
   const ProgramResult verdict = RunBinary("isomer-verify", {"plan", plan});
@@ -49,7 +50,7 @@ TEST(UnlikeDevices, StagesAsLargeAsTheirDevicesAreFastHold) {
     SCOPED_TRACE(schedule);
     const ProgramResult made =
         RunBinary("isomer-optimize",
-                  {kModel, "--machine=" + MachineFile(1, 4), "--plan=grid", "--pipeline=2",
+                  {kEightLayers, "--machine=" + MachineFile(1, 4), "--plan=grid", "--pipeline=2",
                    absl::StrCat("--schedule=", schedule), "--loss_alone", "--out=" + plan});
     ASSERT_EQ(made.exit_code, 0) << made.err;
     EXPECT_THAT(made.out, HasSubstr("2 stages, 8 micro-batches"));
@@ -61,7 +62,7 @@ TEST(UnlikeDevices, StagesAsLargeAsTheirDevicesAreFastHold) {
 TEST(UnlikeDevices, WhatASearchFindsHoldsAndSaysWhatIsLost) {
   const std::string plan = ScratchFile("found.plan"), json = ScratchFile("found.json");
   const ProgramResult made =
-      RunBinary("isomer-optimize", {kModel, "--machine=" + MachineFile(2, 4), "--loss_alone",
+      RunBinary("isomer-optimize", {kEightLayers, "--machine=" + MachineFile(2, 4), "--loss_alone",
                                     "--budget=4", "--out=" + plan, "--json=" + json});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("the 2 fast core alone"));
@@ -78,14 +79,14 @@ TEST(UnlikeDevices, NodesThatDoNotGoTogetherAreRefused) {
            {"dgx_h100:2+dgx_a100", "'dgx_a100' is not MACHINE:NODES"},
            {"dgx_h100:1+k80_cluster:1", "one has NCCL's collectives"},
            {"dgx_h100:1+dgx_h100:1", "is named twice"}}) {
-    const ProgramResult made = RunBinary(
-        "isomer-optimize", {kModel, "--machine=" + machine, "--out=" + ScratchFile("no.plan")});
+    const ProgramResult made = RunBinary("isomer-optimize", {kEightLayers, "--machine=" + machine,
+                                                             "--out=" + ScratchFile("no.plan")});
     EXPECT_EQ(made.exit_code, 2) << made.out;
     EXPECT_THAT(made.err, HasSubstr(says));
   }
-  const ProgramResult made = RunBinary(
-      "isomer-optimize",
-      {kModel, "--machine=dgx_h100:2+dgx_a100:2", "--nodes=4", "--out=" + ScratchFile("no.plan")});
+  const ProgramResult made =
+      RunBinary("isomer-optimize", {kEightLayers, "--machine=dgx_h100:2+dgx_a100:2", "--nodes=4",
+                                    "--out=" + ScratchFile("no.plan")});
   EXPECT_EQ(made.exit_code, 2) << made.out;
   EXPECT_THAT(made.err, HasSubstr("says how many nodes there are"));
 }
