@@ -23,7 +23,12 @@
 #include "verifier/proving/prover.h"
 
 ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
-ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule, 1 to 4");
+ABSL_FLAG(int, max_ops, 3,
+          "largest number of operators on one side of a rule: 1 to 4, or with "
+          "--configurations=derived more");
+ABSL_FLAG(std::string, configurations, "written",
+          "sets of operators that are enumerated together: written (those written down), derived "
+          "(all that share a type), or both, the derived ones with two operators a side");
 ABSL_FLAG(int, composition_steps, 1,
           "an equation that so many rewrites of either side by smaller rules derive is no rule");
 ABSL_FLAG(std::vector<std::string>, out, {},
@@ -66,6 +71,14 @@ absl::StatusOr<std::set<OpKind>> ParseOps(const std::string& text) {
   return kinds;
 }
 
+absl::StatusOr<ConfigurationChoice> ParseConfigurations(const std::string& text) {
+  if (text == "written") return ConfigurationChoice::kWritten;
+  if (text == "derived") return ConfigurationChoice::kDerived;
+  if (text == "both") return ConfigurationChoice::kBoth;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--configurations must be written, derived or both, not '", text, "'"));
+}
+
 // --jobs, with 0 resolved.
 absl::StatusOr<int> Jobs() {
   const int jobs = absl::GetFlag(FLAGS_jobs);
@@ -98,9 +111,14 @@ absl::StatusOr<int> RunGenerateWith(Workers* workers) {
   if (command.files.empty()) return absl::InvalidArgumentError("--out names no file");
   GenerateOptions& options = command.options;
   options.max_operators = absl::GetFlag(FLAGS_max_ops);
-  if (options.max_operators < 1 || options.max_operators > MostConfiguredOperators()) {
+  if (options.max_operators < 1) return absl::InvalidArgumentError("--max_ops must be 1 or more");
+  ISOMER_ASSIGN_OR_RETURN(options.configurations,
+                          ParseConfigurations(absl::GetFlag(FLAGS_configurations)));
+  if (options.configurations != ConfigurationChoice::kDerived &&
+      options.max_operators > MostConfiguredOperators()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--max_ops must be 1 to ", MostConfiguredOperators()));
+        absl::StrCat("--max_ops must be 1 to ", MostConfiguredOperators(),
+                     ", as far as the written configurations go (see --configurations)"));
   }
   options.composition_steps = absl::GetFlag(FLAGS_composition_steps);
   if (options.composition_steps < 1) {
@@ -114,6 +132,9 @@ absl::StatusOr<int> RunGenerateWith(Workers* workers) {
   command.make_judge = MakeJudge;
   command.generator = absl::StrCat("isomer-generate --ops=", absl::GetFlag(FLAGS_ops),
                                    " --max_ops=", options.max_operators, " --seed=", options.seed);
+  if (options.configurations != ConfigurationChoice::kWritten) {
+    absl::StrAppend(&command.generator, " --configurations=", absl::GetFlag(FLAGS_configurations));
+  }
   if (options.composition_steps != 1) {
     absl::StrAppend(&command.generator, " --composition_steps=", options.composition_steps);
   }
@@ -190,7 +211,8 @@ const std::vector<Command>& Commands() {
         "--ops=LIST|all --max_ops=N --out=FILE [--work_dir=DIR] [--jobs=N]; mpirun -n N "
         "isomer-generate --communicator=mpi ..",
         "Finds rules, proves them and writes those that are proved. May be left out.",
-        {"ops", "max_ops", "composition_steps", "out", "work_dir", "jobs", "communicator", "seed"}},
+        {"ops", "max_ops", "configurations", "composition_steps", "out", "work_dir", "jobs",
+         "communicator", "seed"}},
        RunGenerateCommand},
       {{"check",
         "FILE [--instances=N] [--ids=LIST] [--sample=N]",
@@ -240,6 +262,7 @@ CompletionWords Words() {
   }
   words.of_flags["communicator"] = {"processes", "mpi"};
   words.of_flags["max_ops"] = {"1", "2", "3", "4"};
+  words.of_flags["configurations"] = {"written", "derived", "both"};
   return words;
 }
 

@@ -7,11 +7,17 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 
 #include "absl/functional/function_ref.h"
 #include "generator/enumeration/configuration.h"
+#include "generator/enumeration/derived_configurations.h"
 #include "generator/enumeration/enumerator.h"
+#include "generator/enumeration/equation.h"
 #include "generator/pipeline/settle_candidates.h"
 #include "generator/pipeline/step_items.h"
 #include "generator/pipeline/step_keys.h"
@@ -168,7 +174,8 @@ class Pipeline {
   bool IsLarge() const { return options_.max_operators > 3; }
 
   void BeginEnumeration() {
-    configurations_ = Configurations(options_.kinds, options_.max_operators);
+    configurations_ =
+        ChosenConfigurations(options_.configurations, options_.kinds, options_.max_operators);
     enumerated_.resize(configurations_.size());
     for (size_t i = 0; i < configurations_.size() && !IsLarge(); ++i) {
       Ask<EnumerationResult>(ItemOf(configurations_[i]), DecodeEnumeration, &enumerated_[i],
@@ -176,8 +183,18 @@ class Pipeline {
     }
   }
 
+  // Derived configurations have much in common: of what several find the first stays.
+  static void DropRepeated(std::vector<Candidate>* candidates) {
+    absl::flat_hash_set<std::string> seen;
+    std::erase_if(*candidates, [&](const Candidate& candidate) {
+      std::string name = CanonicalName(candidate);
+      for (const TensorType& type : candidate.inputs) absl::StrAppend(&name, " ", type.ToString());
+      return !seen.insert(std::move(name)).second;
+    });
+  }
+
   StepItem ItemOf(const Configuration& configuration) const {
-    return EnumerationItem(keys_, options_.kinds, options_.max_operators, configuration);
+    return EnumerationItem(keys_, options_, configuration);
   }
 
   EnumerationResult EnumerateHere(const Configuration& c) {
@@ -204,6 +221,7 @@ class Pipeline {
                 std::back_inserter(*candidates));
     };
     ISOMER_RETURN_IF_ERROR(TakeInOrder<EnumerationResult>("enumerate", &enumerated_, take));
+    if (options_.configurations != ConfigurationChoice::kWritten) DropRepeated(candidates);
     SortBySize(candidates);
     return absl::OkStatus();
   }

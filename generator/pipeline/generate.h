@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "generator/assignments/statistics.h"
+#include "generator/enumeration/derived_configurations.h"
 #include "generator/preconditions/generalize.h"
 #include "generator/workers/work_queue.h"
 
@@ -19,6 +20,7 @@ namespace isomer {
 struct GenerateOptions {
   std::set<OpKind> kinds;
   int max_operators = 3;
+  ConfigurationChoice configurations = ConfigurationChoice::kWritten;
   uint64_t seed = 1;
   // Who works (on GeneratorSteps); null: this process. The result is the same for any number.
   WorkQueue* queue = nullptr;

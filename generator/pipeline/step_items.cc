@@ -41,12 +41,13 @@ StepItem FamiliesItem(const StepKeys& keys, const FamilyForm& form, OpKind kind)
   return {"families", input.SerializeAsString(), keys.OfFamilies(form.name, kind, form.around)};
 }
 
-StepItem EnumerationItem(const StepKeys& keys, const std::set<OpKind>& kinds, int max_operators,
+StepItem EnumerationItem(const StepKeys& keys, const GenerateOptions& options,
                          const Configuration& configuration) {
   proto::EnumerationInput input;
   input.set_seed(keys.seed());
-  for (OpKind kind : kinds) input.add_kinds(NameOf(kind));
-  input.set_max_operators(max_operators);
+  for (OpKind kind : options.kinds) input.add_kinds(NameOf(kind));
+  input.set_max_operators(options.max_operators);
+  input.set_configurations(static_cast<int32_t>(options.configurations));
   input.set_configuration(configuration.name);
   return {"enumerate", input.SerializeAsString(), keys.OfEnumeration(configuration)};
 }

@@ -10,6 +10,7 @@
 #include "generator/assignments/statistics.h"
 #include "generator/assignments/type_oracle.h"
 #include "generator/enumeration/configuration.h"
+#include "generator/pipeline/generate.h"
 #include "generator/pipeline/step_keys.h"
 #include "generator/preconditions/generalize.h"
 #include "generator/workers/workers.h"
@@ -25,8 +26,8 @@ struct FamilyForm {
 const std::vector<FamilyForm>& FamilyForms();
 
 StepItem FamiliesItem(const StepKeys& keys, const FamilyForm& form, OpKind kind);
-// `configuration` is one of those of `kinds` and `max_operators`.
-StepItem EnumerationItem(const StepKeys& keys, const std::set<OpKind>& kinds, int max_operators,
+// `configuration` is one of those that the options choose.
+StepItem EnumerationItem(const StepKeys& keys, const GenerateOptions& options,
                          const Configuration& configuration);
 StepItem GeneralizationItem(const StepKeys& keys, const Candidate& candidate);
 StepItem ProofItem(const StepKeys& keys, const GeneralRule& rule);

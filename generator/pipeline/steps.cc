@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "generator/enumeration/configuration.h"
+#include "generator/enumeration/derived_configurations.h"
 #include "generator/enumeration/enumerator.h"
 #include "generator/pipeline/memo.pb.h"
 #include "generator/pipeline/settle_candidates.h"
@@ -62,7 +63,8 @@ StepResult Worker::EnumerateIn(const std::string& bytes) {
   const auto input = InputOf<proto::EnumerationInput>(bytes);
   std::set<OpKind> kinds;
   for (const std::string& name : input.kinds()) kinds.insert(Checked(ParseOpKind(name)));
-  for (const Configuration& c : Configurations(kinds, input.max_operators())) {
+  const auto choice = static_cast<ConfigurationChoice>(input.configurations());
+  for (const Configuration& c : ChosenConfigurations(choice, kinds, input.max_operators())) {
     if (c.name != input.configuration()) continue;
     Random random(HashBytes(c.name, input.seed()));
     EnumerationResult enumerated;

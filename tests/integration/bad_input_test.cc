@@ -213,6 +213,12 @@ TEST(BadFlags, WhatCannotBeIsRefused) {
     std::string why;
   };
   for (const auto& [program, arguments, why] : std::vector<Refused>{
+           {"isomer-generate",
+            {"--out=" + out, "--configurations=all"},
+            "--configurations must be written, derived or both, not 'all'"},
+           {"isomer-generate",
+            {"--out=" + out, "--max_ops=5"},
+            "--max_ops must be 1 to 4, as far as the written configurations go"},
            {"isomer-optimize", optimize("--svg=x.svg"), "--svg is for --describe"},
            {"isomer-optimize", optimize("--threads=100000"), "there are 1 to 1024, or 0"},
            {"isomer-optimize", optimize("--time_limit=1e300"), "--time_limit is 0 to 1e+09"},
