@@ -107,6 +107,7 @@ class SimulatedWorkers : public Workers {
     results_.erase(first.ticket);
     CountMessage(item.result.bytes.size());
     --workers_[first.worker].open;
+    workers_[first.worker].others -= first.is_other;
     DealOut();
     mark_ = CpuSeconds();
     return item;
@@ -139,13 +140,14 @@ class SimulatedWorkers : public Workers {
  private:
   struct SimulatedWorker {
     double free_at = 0;
-    int open = 0;
+    int open = 0, others = 0;  // items; those that are not `first`
     size_t told = 0;
   };
   struct Finish {
     double arrives;
     uint64_t ticket;
     size_t worker;
+    bool is_other;
     friend bool operator<(const Finish& a, const Finish& b) {  // The first is on top.
       return a.arrives != b.arrives ? a.arrives > b.arrives : a.ticket > b.ticket;
     }
@@ -167,10 +169,12 @@ class SimulatedWorkers : public Workers {
     constexpr size_t kManyWait = 4;
     for (int depth = 1; depth <= 2; ++depth) {
       for (size_t w = 0; w < workers_.size(); ++w) {
-        if (waiting_.empty() || (depth == 2 && waiting_.size() < kManyWait * workers_.size())) {
+        if (waiting_.empty() ||
+            (depth == 2 && waiting_.num_first() < kManyWait * workers_.size())) {
           return;
         }
-        if (workers_[w].open < depth) Give(w, waiting_.Take());
+        const bool may_have_two = workers_[w].others == 0;
+        if (workers_[w].open < depth && (depth == 1 || may_have_two)) Give(w, waiting_.Take());
       }
     }
   }
@@ -185,12 +189,13 @@ class SimulatedWorkers : public Workers {
     const double begins = std::max(worker.free_at, now_ + latency);
     worker.free_at = begins + measured.seconds;
     ++worker.open;
+    worker.others += !next.item.first;
     StepTotal& total = totals_[next.item.step];
     ++total.items;
     total.seconds += measured.seconds;
     total.longest = std::max(total.longest, measured.seconds);
     total.last = std::max(total.last, worker.free_at);
-    finished_.push({worker.free_at + latency, next.ticket, number});
+    finished_.push({worker.free_at + latency, next.ticket, number, !next.item.first});
     results_[next.ticket] = {next.ticket, measured.result};
   }
 

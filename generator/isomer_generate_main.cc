@@ -38,7 +38,8 @@ ABSL_FLAG(std::string, work_dir, "",
           "run that was stopped goes on from there, and after a change only what it touches is "
           "done again");
 ABSL_FLAG(int, jobs, 0,
-          "processes that work; 0: as many as there are cores, with --communicator=mpi one");
+          "processes that work, or threads that check; 0: as many as there are cores, or with "
+          "--communicator=mpi one for each rank");
 ABSL_FLAG(std::string, communicator, "processes",
           "processes: of this computer; mpi: of each rank that mpirun started");
 ABSL_FLAG(uint64_t, seed, 1, "of all random inputs");

@@ -33,7 +33,6 @@ class WaitingItems {
     item.item.first ? first_.push_front(std::move(item)) : others_.push_back(std::move(item));
   }
   bool empty() const { return first_.empty() && others_.empty(); }
-  size_t size() const { return first_.size() + others_.size(); }
   size_t num_first() const { return first_.size(); }
   // REQUIRES: !empty().
   Item Take();
@@ -61,8 +60,9 @@ class OwnWorker : public Workers {
 // not outlive this process.
 class ChildWorkers : public Workers {
  public:
-  // Errors: a process cannot be started. REQUIRES: no other thread of this process runs, nor does
-  // whenever Next or NextWithin is called.
+  // Errors: a process cannot be started. REQUIRES: no other thread of this process holds a lock
+  // that steps take, now or whenever Next or NextWithin is called: a child has none but the thread
+  // that makes it.
   static absl::StatusOr<std::unique_ptr<ChildWorkers>> Make(int processes, MakeSteps make_steps);
   ~ChildWorkers() override;
   ChildWorkers(const ChildWorkers&) = delete;

@@ -16,7 +16,8 @@ namespace {
 // Looks for messages, between which a rank sleeps unless a child of its own is done.
 constexpr int kLookEveryMs = 1;
 constexpr std::chrono::milliseconds kBeatEvery(500);
-// A rank has a second item for each of its workers at hand while so many for each worker wait.
+// A rank has a second item for each of its workers at hand while so many for each worker wait that
+// come first, and it has no others: those may take long, and what comes first would wait for them.
 constexpr size_t kManyWaitForRanks = 4;
 
 enum class Kind : uint32_t {
@@ -138,7 +139,8 @@ void RankWorkers::KeepLogsIn(const std::string& folder) {
 
 void RankWorkers::DealOut() {
   for (size_t depth = 1; depth <= 2; ++depth) {
-    while (!waiting_.empty() && (depth == 1 || waiting_.size() >= kManyWaitForRanks * count())) {
+    while (!waiting_.empty() &&
+           (depth == 1 || waiting_.num_first() >= kManyWaitForRanks * count())) {
       if (!GiveOne(depth)) break;
     }
   }
@@ -157,11 +159,11 @@ bool RankWorkers::GiveOne(size_t depth) {
   // The others first: this process has its own work.
   for (size_t r = 1; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
-    if (rank.workers > 0 && !rank.is_lost) {
+    if (rank.workers > 0 && !rank.is_lost && (depth == 1 || rank.num_others == 0)) {
       consider(static_cast<int>(r), rank.items.size(), rank.workers);
     }
   }
-  consider(0, children_->open(), children_->count());
+  if (depth == 1) consider(0, children_->open(), children_->count());
   if (to < 0) return false;
   WaitingItems::Item next = waiting_.Take();
   if (to == 0) {
@@ -173,6 +175,7 @@ bool RankWorkers::GiveOne(size_t depth) {
     link_->Send(to, MessageOf(Kind::kTell, rank.told == 0, told_[rank.told]));
   }
   link_->Send(to, MessageOf(Kind::kItem, next.ticket, next.item));
+  if (!next.item.first) ++rank.num_others;
   rank.items.emplace(next.ticket, std::move(next.item));
   return true;
 }
@@ -187,11 +190,15 @@ absl::Status RankWorkers::HearOne(const RankMessage& message) {
     case Kind::kHello:
       rank.workers = parsed.header.number;
       return absl::OkStatus();
-    case Kind::kResult:
-      ISOMER_CHECK(rank.items.erase(parsed.header.number) == 1);
+    case Kind::kResult: {
+      const auto item = rank.items.find(parsed.header.number);
+      ISOMER_CHECK(item != rank.items.end());
+      if (!item->second.first) --rank.num_others;
+      rank.items.erase(item);
       finished_.push_back(
           {parsed.header.number, {std::move(parsed.bytes), parsed.header.flag != 0}});
       return absl::OkStatus();
+    }
     case Kind::kError:
       return absl::InternalError(absl::StrCat("rank ", message.from, ": ", parsed.bytes));
     default:

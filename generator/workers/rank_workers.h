@@ -59,6 +59,7 @@ class RankWorkers : public Workers {
     Clock::time_point heard;
     size_t told = 0;  // of told_
     std::map<uint64_t, StepItem> items;
+    size_t num_others = 0;  // of the items, those that are not `first`
   };
 
   void DealOut();
