@@ -16,6 +16,7 @@ What is asked:
 
 import argparse
 import collections
+import glob
 import json
 import os
 import random
@@ -80,18 +81,31 @@ class Kills:
         if recovers:
             mpirun.append("--enable-recovery")
         self.jobs += 1
+        self.folder, self.old_logs = folder, self.logs_in(folder)
         return subprocess.Popen(
             mpirun + ["-n", str(self.options.ranks)] + self.command(folder, "--communicator=mpi"),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
+    @staticmethod
+    def logs_in(folder):
+        return set(glob.glob(os.path.join(glob.escape(folder), "memo.rank-*")))
+
+    def all_have_come(self):
+        """Each rank but 0 has its log. Before, they wait for each other in MPI_Init, which no kill of
+        one ends but the limit of the others (generator/workers/README.md)."""
+        return len(self.logs_in(self.folder) - self.old_logs) >= self.options.ranks - 1
+
     def kill_one(self, job):
-        """Who was killed: ("rank" or "worker", its rank); None: all have ended."""
+        """Who was killed: ("rank" or "worker", its rank); None: nobody, as all have ended or not yet
+        begun."""
         ranks = [pid for pid in children_of(job.pid) if rank_of(pid) is not None]
         if not ranks:
             return None
         rank = self.random.choice(ranks)
         number, workers = rank_of(rank), children_of(rank)
         what = "worker" if workers and self.random.random() < 0.5 else "rank"
+        if what == "rank" and not self.all_have_come():
+            return None
         try:
             os.kill(self.random.choice(workers) if what == "worker" else rank, signal.SIGKILL)
         except ProcessLookupError:

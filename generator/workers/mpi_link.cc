@@ -1,5 +1,6 @@
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -12,8 +13,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "generator/workers/rank_link.h"
 #include "pcg/support/check.h"
+#include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -22,6 +25,16 @@ namespace {
 // For what is on its way at the end to who may be gone.
 constexpr std::chrono::seconds kLastMessages(2);
 constexpr std::chrono::seconds kPatience(10);
+// MPI_Init waits for all ranks, of which one may be killed before it comes: no other call ends
+// that.
+constexpr std::chrono::seconds kLongestStart(60);
+
+void EndIfMpiDoesNotStart(std::future<void> started) {
+  if (started.wait_for(kLongestStart) == std::future_status::ready) return;
+  _exit(ExitWith(absl::DeadlineExceededError(
+      absl::StrCat("--communicator=mpi: MPI_Init did not return within ", kLongestStart.count(),
+                   " s; a rank may have been killed before it came"))));
+}
 
 class MpiLink : public RankLink {
  public:
@@ -129,7 +142,11 @@ absl::Status CanOpenMpiLink() {
 absl::StatusOr<std::unique_ptr<RankLink>> OpenMpiLink() {
   ISOMER_RETURN_IF_ERROR(CanOpenMpiLink());
   int provided = 0;
+  std::promise<void> started;
+  std::thread guard(EndIfMpiDoesNotStart, started.get_future());
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  started.set_value();
+  guard.join();
   if (provided < MPI_THREAD_SERIALIZED) {
     return absl::UnimplementedError("--communicator=mpi: this MPI serves one thread only");
   }

@@ -3,11 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -245,31 +241,11 @@ absl::StatusOr<FinishedItem> RankWorkers::Next() {
 
 namespace {
 
-// What MPI does for a rank whose others were killed may not return, at its end, too: then nobody
-// but a thread of its own can end the process. It lives as long as that does.
-class SilenceGuard {
- public:
-  explicit SilenceGuard(std::chrono::milliseconds longest_silence)
-      : heard_(std::make_shared<std::atomic<Clock::time_point>>(Clock::now())) {
-    constexpr std::chrono::seconds kToEndByItself(10);
-    std::thread([heard = heard_, longest = longest_silence + kToEndByItself] {
-      while (Clock::now() - heard->load() < longest) std::this_thread::sleep_for(kBeatEvery);
-      _exit(1);
-    }).detach();
-  }
-  void Heard() { *heard_ = Clock::now(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  std::shared_ptr<std::atomic<Clock::time_point>> heard_;
-};
-
 // A rank that is not 0.
 class ServingRank {
  public:
   ServingRank(RankLink* link, ChildWorkers* children, const RankOptions& options)
-      : link_(link), children_(children), options_(options), guard_(options.longest_silence) {}
+      : link_(link), children_(children), options_(options) {}
 
   // Until rank 0 says that it is over, and whether all are there.
   absl::StatusOr<bool> Serve() {
@@ -278,7 +254,6 @@ class ServingRank {
     while (true) {
       while (const std::optional<RankMessage> message = link_->Receive()) {
         heard_ = Clock::now();
-        guard_.Heard();
         const Parsed parsed = Parse(*message);
         if (parsed.header.kind == Kind::kEnd) return parsed.header.flag != 0;
         ISOMER_RETURN_IF_ERROR(Hear(parsed));
@@ -341,7 +316,6 @@ class ServingRank {
   std::unique_ptr<Memo> log_;
   std::map<uint64_t, MemoKey> keys_;  // by ticket
   Clock::time_point heard_, beat_;
-  SilenceGuard guard_;
 };
 
 }  // namespace

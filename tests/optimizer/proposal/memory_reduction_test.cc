@@ -159,12 +159,17 @@ TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
   EXPECT_NE(text.find("; a plan fits on "), std::string::npos) << text;
 }
 
+int64_t OutputBytes(const Model& model) {
+  int64_t bytes = 0;
+  for (const Graph::NamedOutput& output : model.graph.outputs()) {
+    bytes += model.graph.type(output.tensor).LocalBytes();
+  }
+  return bytes;
+}
+
 TEST_F(WideLayers, SayWhichOutputIsLargerThanADevice) {
   Machine machine = TestMachine(1, 2);
-  int64_t bytes = 0;
-  for (const Graph::NamedOutput& output : model_.graph.outputs()) {
-    bytes += model_.graph.type(output.tensor).LocalBytes();
-  }
+  const int64_t bytes = OutputBytes(model_);
   machine.kinds[0].memory_bytes = bytes;
   EXPECT_EQ(OutputsDoNotFitText(model_, true, machine), std::nullopt);
   machine.kinds[0].memory_bytes = bytes - 1;
@@ -179,10 +184,7 @@ TEST_F(WideLayers, SayWhichOutputIsLargerThanADevice) {
 // In low precision a device has an output twice: as it is computed, and as it is given back.
 TEST_F(WideLayers, SayWhichOutputLeavesADeviceNoRoom) {
   Machine machine = TestMachine(1, 2);
-  int64_t bytes = 0;
-  for (const Graph::NamedOutput& output : model_.graph.outputs()) {
-    bytes += model_.graph.type(output.tensor).LocalBytes();
-  }
+  const int64_t bytes = OutputBytes(model_);
   machine.kinds[0].memory_bytes = bytes;
   EXPECT_EQ(OutputsLeaveNoRoomText(model_, DataType::kFloat32, machine), std::nullopt);
   const std::string low = OutputsLeaveNoRoomText(model_, DataType::kBFloat16, machine).value_or("");
