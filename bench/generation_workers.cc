@@ -166,11 +166,9 @@ class SimulatedWorkers : public Workers {
 
   // As RankWorkers do it.
   void DealOut() {
-    constexpr size_t kManyWait = 4;
     for (int depth = 1; depth <= 2; ++depth) {
       for (size_t w = 0; w < workers_.size(); ++w) {
-        if (waiting_.empty() ||
-            (depth == 2 && waiting_.num_first() < kManyWait * workers_.size())) {
+        if (waiting_.empty() || (depth == 2 && !waiting_.HasManyFor(workers_.size()))) {
           return;
         }
         const bool may_have_two = workers_[w].others == 0;

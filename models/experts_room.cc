@@ -137,8 +137,7 @@ class RoomGiver {
   absl::Status Route(NodeId id, Operator* op) {
     const Node& node = old_.node(id);
     const std::vector<int64_t> scores = old_.type(node.inputs[0]).Sizes();
-    constexpr size_t kRankWithoutGroups = 3;
-    if (scores.size() > kRankWithoutGroups) {
+    if (HasExpertGroups(scores)) {
       return absl::InvalidArgumentError(
           "experts in groups have the room that capacity_percent says: a group's unused rows count "
           "as rows that choose");

@@ -1,5 +1,4 @@
 #include "runtime/fetch_main.h"
-#include "pcg/ir/expert_room.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/partial_graph.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
 #include "pcg/support/messages.h"

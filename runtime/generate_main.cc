@@ -1,5 +1,4 @@
 #include "runtime/generate_main.h"
-#include "pcg/ir/expert_room.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/ir/states.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/json.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/flags/marshalling.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,7 @@
 #include "bench/search/optimizer_run.h"
 #include "bench/search/table.h"
 #include "optimizer/request/optimize_request.h"
+#include "optimizer/request/option_list.h"
 #include "pcg/ir/weight_update.h"
 #include "pcg/support/file.h"
 #include "pcg/support/program.h"
@@ -89,11 +91,44 @@ struct Configuration {
   }
 };
 
-std::vector<std::string> CommonFlags(const Row& row) {
-  std::vector<std::string> flags = {"--precision=bfloat16", "--optimizer=adam", "--loss_alone",
-                                    absl::StrCat("--attention=", row.at("attention"))};
+OptimizeRequest RequestOf(const Row& row) {
+  OptimizeRequest request;
+  request.precision = "bfloat16";
+  request.optimizer = "adam";
+  request.loss_alone = true;
+  request.attention = row.at("attention");
   // Of bfloat16's size, so that costs are the same.
-  if (row.at("gradients") == "float16") flags.push_back("--gradient_precision=bfloat16");
+  if (row.at("gradients") == "float16") request.gradient_precision = "bfloat16";
+  return request;
+}
+
+OptimizeRequest RequestOf(const Row& row, const Configuration& c) {
+  OptimizeRequest request = RequestOf(row);
+  request.sequence_parallel = c.sequence_parallel;
+  if (Number(row, "overlap") == 0) request.bucket_bytes = UpdateOptions::kOneBucket;
+  request.plan = "grid";
+  request.tensor = c.tensor;
+  request.context = c.context;
+  request.expert = c.expert;
+  request.pipeline = absl::StrCat(c.stages, "x", c.chunks);
+  request.micro_batch_size = c.micro_batch_size;
+  request.recompute = c.recompute;
+  request.update = c.update;
+  // Nothing that it would be compared with.
+  request.without = {"data_parallel", "zero3", "megatron", "published", "grids"};
+  return request;
+}
+
+// The options that are not as they are without.
+std::vector<std::string> FlagsOf(const OptimizeRequest& request) {
+  const OptimizeRequest none;
+  std::vector<std::string> flags;
+#define ISOMER_SAY_OPTION(type, name, value, help)                                  \
+  if (request.name != none.name) {                                                  \
+    flags.push_back(absl::StrCat("--" #name "=", absl::UnparseFlag(request.name))); \
+  }
+  ISOMER_SEARCH_OPTIONS(ISOMER_SAY_OPTION)
+#undef ISOMER_SAY_OPTION
   return flags;
 }
 
@@ -104,25 +139,12 @@ OptimizerJob JobOf(const Row& row) {
           .nodes = std::max<int64_t>(1, Number(row, "gpus") / kNode),
           .devices_per_node = std::min(kNode, Number(row, "gpus")),
           .batch_size = Number(row, "batch"),
-          .flags = CommonFlags(row)};
+          .flags = FlagsOf(RequestOf(row))};
 }
 
 OptimizerJob JobOf(const Row& row, const Configuration& c) {
   OptimizerJob job = JobOf(row);
-  if (!c.sequence_parallel) job.flags.push_back("--nosequence_parallel");
-  if (Number(row, "overlap") == 0) {
-    job.flags.push_back(absl::StrCat("--bucket_bytes=", UpdateOptions::kOneBucket));
-  }
-  for (const std::string& flag :
-       {std::string("--plan=grid"), absl::StrCat("--tensor=", c.tensor),
-        absl::StrCat("--context=", c.context), absl::StrCat("--expert=", c.expert),
-        absl::StrCat("--pipeline=", c.stages, "x", c.chunks),
-        absl::StrCat("--micro_batch_size=", c.micro_batch_size),
-        absl::StrCat("--recompute=", c.recompute), absl::StrCat("--update=", c.update),
-        // Nothing that it would be compared with.
-        std::string("--without=data_parallel,zero3,megatron,published,grids")}) {
-    job.flags.push_back(flag);
-  }
+  job.flags = FlagsOf(RequestOf(row, c));
   return job;
 }
 
@@ -225,26 +247,6 @@ Configuration RandomConfiguration(const Row& row, std::mt19937_64* random) {
   c.recompute = std::vector<std::string>{"none", "selective", "full"}[(*random)() % 3];
   c.update = std::vector<std::string>{"all_reduce", "sharded", "sharded_weights"}[(*random)() % 3];
   return c;
-}
-
-// As JobOf.
-OptimizeRequest RequestOf(const Row& row, const Configuration& c) {
-  OptimizeRequest request;
-  request.precision = "bfloat16";
-  request.optimizer = "adam";
-  request.loss_alone = true;
-  request.attention = row.at("attention");
-  if (row.at("gradients") == "float16") request.gradient_precision = "bfloat16";
-  request.plan = "grid";
-  request.tensor = c.tensor;
-  request.context = c.context;
-  request.expert = c.expert;
-  request.pipeline = absl::StrCat(c.stages, "x", c.chunks);
-  request.micro_batch_size = c.micro_batch_size;
-  request.recompute = c.recompute;
-  request.update = c.update;
-  request.sequence_parallel = c.sequence_parallel;
-  return request;
 }
 
 // What random legal configurations of a row, all different, come to.

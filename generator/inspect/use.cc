@@ -8,17 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
+#include "rules/language/find_rule.h"
 #include "rules/matching/rewrite.h"
 #include "rules/matching/rule_matcher.h"
 
 namespace isomer {
 namespace {
-
-constexpr char kInverse[] = "^-1";
-
-// That of a rule and its inverse.
-std::string IdOf(const std::string& id) { return std::string(absl::StripSuffix(id, kInverse)); }
 
 // Of algebra, in one direction or both.
 std::vector<const Rule*> AlgebraOf(const RuleSet& rules) {
@@ -53,7 +48,7 @@ class Counter {
                                                        " uses rule ", step.rule,
                                                        ", which is not in the file"));
       }
-      const std::string id = IdOf(step.rule);
+      const std::string id = WithoutInverse(step.rule);
       ++of_id_.at(id).steps;
       if (used.insert(id).second) ++of_id_.at(id).plans;
     }
@@ -77,7 +72,7 @@ class Counter {
     const GraphIndex index(graph);
     std::map<std::string, std::set<std::vector<NodeId>>> places;
     for (const RuleMatch& match : matcher_.Find(index)) {
-      places[IdOf(match.rule->id)].insert(match.step.nodes);
+      places[WithoutInverse(match.rule->id)].insert(match.step.nodes);
     }
     for (const auto& [id, of_rule] : places) {
       ++of_id_.at(id).models;

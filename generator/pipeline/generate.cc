@@ -11,9 +11,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
-
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "generator/enumeration/configuration.h"
 #include "generator/enumeration/derived_configurations.h"
 #include "generator/enumeration/enumerator.h"
@@ -204,9 +203,7 @@ class Pipeline {
       if (known.ok()) return *std::move(known);
     }
     TypeOracle oracle;
-    Random random(HashBytes(c.name, options_.seed));
-    EnumerationResult result;
-    result.candidates = Enumerate(c, &oracle, &random, &result.statistics, options_.threads);
+    const EnumerationResult result = EnumeratedIn(c, options_.seed, options_.threads, &oracle);
     queue_->memo()->Put(key, Encode(result));
     return result;
   }

@@ -9,6 +9,7 @@
 #include "generator/pipeline/step_records.h"
 #include "generator/preconditions/settle.h"
 #include "pcg/support/check.h"
+#include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
 #include "rules/matching/conditions.h"
 

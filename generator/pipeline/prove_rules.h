@@ -14,7 +14,6 @@
 #include "generator/preconditions/generalize.h"
 #include "generator/workers/work_queue.h"
 #include "generator/workers/workers.h"
-#include "pcg/support/progress.h"
 
 namespace isomer {
 
@@ -51,7 +50,6 @@ class Proofs {
   std::map<MemoKey, size_t> places_;  // in judged_, by the keys of proofs
   std::deque<std::optional<Rule>> judged_;
   std::vector<size_t> begun_;  // places, in order
-  Progress* progress_ = nullptr;
 };
 
 }  // namespace isomer

@@ -66,10 +66,7 @@ StepResult Worker::EnumerateIn(const std::string& bytes) {
   const auto choice = static_cast<ConfigurationChoice>(input.configurations());
   for (const Configuration& c : ChosenConfigurations(choice, kinds, input.max_operators())) {
     if (c.name != input.configuration()) continue;
-    Random random(HashBytes(c.name, input.seed()));
-    EnumerationResult enumerated;
-    enumerated.candidates = Enumerate(c, &oracle, &random, &enumerated.statistics);
-    return {Encode(enumerated)};
+    return {Encode(EnumeratedIn(c, input.seed(), /*threads=*/1, &oracle))};
   }
   ISOMER_CHECK(false);
 }
@@ -109,6 +106,14 @@ StepResult Worker::Know(const std::string& bytes, bool anew) {
 }
 
 }  // namespace
+
+EnumerationResult EnumeratedIn(const Configuration& configuration, uint64_t seed, int threads,
+                               TypeOracle* oracle) {
+  Random random(HashBytes(configuration.name, seed));
+  EnumerationResult result;
+  result.candidates = Enumerate(configuration, oracle, &random, &result.statistics, threads);
+  return result;
+}
 
 MakeSteps GeneratorSteps(std::function<Judge()> make_judge) {
   return [make_judge = std::move(make_judge)] {

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/check.h"
+#include "pcg/support/forked_child.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -22,9 +21,6 @@ namespace {
 
 // An item at which so many workers die has what kills them.
 constexpr int kMostDeaths = 5;
-// A worker has a second item at hand while so many for each worker wait that come first: it need
-// not wait for this process, and at the end no item waits behind another.
-constexpr size_t kManyWait = 4;
 
 // Before an item, and before a result.
 struct ItemHeader {
@@ -82,14 +78,6 @@ void SendAll(int socket, absl::string_view bytes) {
   }
 }
 
-absl::Status CannotBegin() {
-  return absl::InternalError(absl::StrCat("cannot start a process: ", std::strerror(errno)));
-}
-
-std::string WhyItEnded(int state) {
-  return WIFSIGNALED(state) ? strsignal(WTERMSIG(state)) : "it exited";
-}
-
 }  // namespace
 
 WaitingItems::Item WaitingItems::Take() {
@@ -125,43 +113,35 @@ ChildWorkers::~ChildWorkers() {
     // What it does now nobody waits for.
     kill(child.pid, SIGKILL);
     close(child.socket);
-    while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    JoinChild(child.pid);
   }
 }
 
 absl::Status ChildWorkers::Begin(Child* child) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return CannotBegin();
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    return CannotBegin();
-  }
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // It died before the line above.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return CannotStartChild();
+  const absl::StatusOr<pid_t> pid = ForkChild([&] {
     close(ends[0]);
     for (const Child& sibling : children_) {
       if (sibling.socket >= 0) close(sibling.socket);
     }
     Serve(make_steps_(), ends[1]);
-  }
+  });
   close(ends[1]);
+  if (!pid.ok()) {
+    close(ends[0]);
+    return pid.status();
+  }
   fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK);
   *child = Child();
-  child->pid = pid;
+  child->pid = *pid;
   child->socket = ends[0];
   return absl::OkStatus();
 }
 
 // Another one in the place of a child that died; its items are done again.
 absl::Status ChildWorkers::Replace(Child* child) {
-  int state = 0;
-  while (waitpid(child->pid, &state, 0) < 0 && errno == EINTR) {
-  }
+  const std::string why = JoinChild(child->pid);
   close(child->socket);
   child->pid = child->socket = -1;
   ++deaths_;
@@ -170,7 +150,7 @@ absl::Status ChildWorkers::Replace(Child* child) {
     if (++deaths_at_[at.ticket] == kMostDeaths) {
       return absl::InternalError(absl::StrCat("a worker died ", kMostDeaths,
                                               " times at an item of ", at.item.step, " (",
-                                              WhyItEnded(state), ")"));
+                                              why.empty() ? "it exited" : why, ")"));
     }
   }
   for (auto item = child->items.rbegin(); item != child->items.rend(); ++item) {
@@ -199,7 +179,7 @@ void ChildWorkers::DealOut() {
     if (child.items.empty() && !waiting_.empty()) Give(&child, waiting_.Take());
   }
   for (Child& child : children_) {
-    if (waiting_.num_first() < kManyWait * children_.size()) return;
+    if (!waiting_.HasManyFor(children_.size())) return;
     if (child.items.size() == 1 && child.items[0].item.first) Give(&child, waiting_.Take());
   }
 }

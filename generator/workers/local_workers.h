@@ -33,7 +33,12 @@ class WaitingItems {
     item.item.first ? first_.push_front(std::move(item)) : others_.push_back(std::move(item));
   }
   bool empty() const { return first_.empty() && others_.empty(); }
-  size_t num_first() const { return first_.size(); }
+  // So many come first that each worker has a second item at hand: it need not wait for who deals
+  // them out. At the end no item waits behind another.
+  bool HasManyFor(size_t workers) const {
+    constexpr size_t kManyForEach = 4;
+    return first_.size() >= kManyForEach * workers;
+  }
   // REQUIRES: !empty().
   Item Take();
 

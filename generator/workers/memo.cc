@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
+#include "pcg/support/little_endian.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -27,36 +28,24 @@ constexpr int64_t kFileHeaderSize = 16;
 constexpr uint64_t kMarker = 0x8fe3d1a95bc70264;
 constexpr int64_t kRecordHeaderSize = 40;
 
-void AppendWord(uint64_t word, std::string* out) {
-  for (int byte = 0; byte < 8; ++byte) out->push_back(static_cast<char>(word >> (8 * byte)));
-}
-
-uint64_t WordAt(absl::string_view bytes, int64_t offset) {
-  uint64_t word = 0;
-  for (int byte = 7; byte >= 0; --byte) {
-    word = word << 8 | static_cast<unsigned char>(bytes[offset + byte]);
-  }
-  return word;
-}
-
 uint64_t ChecksumOf(const MemoKey& key, absl::string_view payload) {
   return HashBytes(payload, HashCombine(payload.size(), key[0], key[1]));
 }
 
 std::string FileHeader() {
   std::string header(kMagic);
-  AppendWord(kVersion, &header);
+  AppendLittleEndian(kVersion, &header);
   return header;
 }
 
 std::string RecordOf(const MemoKey& key, absl::string_view payload) {
   std::string record;
   record.reserve(kRecordHeaderSize + payload.size());
-  AppendWord(kMarker, &record);
-  AppendWord(payload.size(), &record);
-  AppendWord(key[0], &record);
-  AppendWord(key[1], &record);
-  AppendWord(ChecksumOf(key, payload), &record);
+  AppendLittleEndian(kMarker, &record);
+  AppendLittleEndian<uint64_t>(payload.size(), &record);
+  AppendLittleEndian(key[0], &record);
+  AppendLittleEndian(key[1], &record);
+  AppendLittleEndian(ChecksumOf(key, payload), &record);
   record.append(payload.data(), payload.size());
   return record;
 }
@@ -64,11 +53,12 @@ std::string RecordOf(const MemoKey& key, absl::string_view payload) {
 // The size of the payload of the record that begins at `offset`; nullopt if none does.
 std::optional<int64_t> RecordAt(absl::string_view bytes, int64_t offset, MemoKey* key) {
   const int64_t left = static_cast<int64_t>(bytes.size()) - offset - kRecordHeaderSize;
-  if (left < 0 || WordAt(bytes, offset) != kMarker) return std::nullopt;
-  const uint64_t size = WordAt(bytes, offset + 8);
+  if (left < 0 || LittleEndianAt<uint64_t>(bytes.data() + offset) != kMarker) return std::nullopt;
+  const uint64_t size = LittleEndianAt<uint64_t>(bytes.data() + offset + 8);
   if (size > static_cast<uint64_t>(left)) return std::nullopt;
-  *key = {WordAt(bytes, offset + 16), WordAt(bytes, offset + 24)};
-  const uint64_t checksum = WordAt(bytes, offset + 32);
+  *key = {LittleEndianAt<uint64_t>(bytes.data() + offset + 16),
+          LittleEndianAt<uint64_t>(bytes.data() + offset + 24)};
+  const uint64_t checksum = LittleEndianAt<uint64_t>(bytes.data() + offset + 32);
   if (checksum != ChecksumOf(*key, bytes.substr(offset + kRecordHeaderSize, size))) {
     return std::nullopt;
   }
@@ -172,12 +162,12 @@ absl::Status Memo::ReadLog() {
   if (absl::string_view(bytes).substr(0, kMagic.size()) != kMagic) {
     return Refuse(path_, "is no log of results; name another folder");
   }
-  if (WordAt(bytes, 8) != kVersion) {
-    return Refuse(path_, absl::StrCat("has version ", WordAt(bytes, 8), ", not ", kVersion,
-                                      "; remove it or name another folder"));
+  if (LittleEndianAt<uint64_t>(bytes.data() + 8) != kVersion) {
+    return Refuse(path_, absl::StrCat("has version ", LittleEndianAt<uint64_t>(bytes.data() + 8),
+                                      ", not ", kVersion, "; remove it or name another folder"));
   }
   std::string marker;
-  AppendWord(kMarker, &marker);
+  AppendLittleEndian(kMarker, &marker);
   int64_t damaged = 0;
   for (int64_t at = kFileHeaderSize; at < static_cast<int64_t>(bytes.size());) {
     MemoKey key;

@@ -16,9 +16,6 @@ namespace {
 // Looks for messages, between which a rank sleeps unless a child of its own is done.
 constexpr int kLookEveryMs = 1;
 constexpr std::chrono::milliseconds kBeatEvery(500);
-// A rank has a second item for each of its workers at hand while so many for each worker wait that
-// come first, and it has no others: those may take long, and what comes first would wait for them.
-constexpr size_t kManyWaitForRanks = 4;
 
 enum class Kind : uint32_t {
   kHello,   // to rank 0: number of workers
@@ -139,14 +136,15 @@ void RankWorkers::KeepLogsIn(const std::string& folder) {
 
 void RankWorkers::DealOut() {
   for (size_t depth = 1; depth <= 2; ++depth) {
-    while (!waiting_.empty() &&
-           (depth == 1 || waiting_.num_first() >= kManyWaitForRanks * count())) {
+    while (!waiting_.empty() && (depth == 1 || waiting_.HasManyFor(count()))) {
       if (!GiveOne(depth)) break;
     }
   }
 }
 
-// To the rank that has fewest items for each of its workers. False: all have `depth`.
+// To the rank that has fewest items for each of its workers. A second one for each goes to ranks
+// whose items all come first: others may take long, and it would wait for them. False: all have
+// `depth`.
 bool RankWorkers::GiveOne(size_t depth) {
   double least = static_cast<double>(depth);
   int to = -1;

@@ -21,6 +21,11 @@ bool SendsToExperts(OpKind kind) {
   return kind == OpKind::kTopKRouting || kind == OpKind::kTop2Gating;
 }
 
+bool HasExpertGroups(absl::Span<const int64_t> scores) {
+  constexpr size_t kRankWithoutGroups = 3;
+  return scores.size() > kRankWithoutGroups;
+}
+
 double ExpertRoom::even_load() const {
   return static_cast<double>(tokens * choices) / static_cast<double>(experts);
 }

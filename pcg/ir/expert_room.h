@@ -20,6 +20,10 @@ namespace isomer {
 // Whether calls of this kind send tokens to experts with limited room.
 bool SendsToExperts(OpKind kind);
 
+// Whether experts are in groups, of which a token chooses some first. `scores`: sizes of operand 0
+// of such a call, [groups.., tokens, experts].
+bool HasExpertGroups(absl::Span<const int64_t> scores);
+
 struct ExpertRoom {
   int64_t tokens = 0;    // of a group
   int64_t experts = 0;   // that these choose among

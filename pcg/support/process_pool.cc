@@ -3,9 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +16,11 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/support/forked_child.h"
 
 namespace isomer {
 namespace {
@@ -99,10 +99,6 @@ class SharedCounter {
   void* const memory_;
 };
 
-absl::Status CannotStart() {
-  return absl::InternalError(absl::StrCat("cannot start processes: ", std::strerror(errno)));
-}
-
 using Clock = std::chrono::steady_clock;
 
 // The children of one call, each in a place of its own.
@@ -114,7 +110,7 @@ class Pool {
   // `died` as of ForEachInIsolation; null: a child that dies is an error, and not replaced.
   absl::Status Run(int jobs, absl::FunctionRef<void(size_t, std::string)> done,
                    const std::function<void(size_t, std::string)>& died) {
-    if (!next_.usable()) return CannotStart();
+    if (!next_.usable()) return CannotStartChild();
     children_.resize(jobs);
     absl::Status status;
     for (Child& child : children_) status.Update(Start(&child));
@@ -159,27 +155,22 @@ class Pool {
 
  private:
   absl::Status Start(Child* child) {
-    const pid_t parent = getpid();
     int ends[2];
-    if (pipe(ends) != 0) return CannotStart();
-    const pid_t pid = fork();
-    if (pid < 0) {
-      close(ends[0]);
-      close(ends[1]);
-      return CannotStart();
-    }
-    if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(1);  // It died before the line above.
+    if (pipe(ends) != 0) return CannotStartChild();
+    const absl::StatusOr<pid_t> pid = ForkChild([&] {
       close(ends[0]);
       for (const Child& sibling : children_) {
         if (sibling.in >= 0) close(sibling.in);
       }
       LimitMemory();
       Work(make_worker_(), next_.get(), count_, ends[1]);
-    }
+    });
     close(ends[1]);
-    *child = {pid, ends[0], "", std::nullopt, {}, false};
+    if (!pid.ok()) {
+      close(ends[0]);
+      return pid.status();
+    }
+    *child = {*pid, ends[0], "", std::nullopt, {}, false};
     return absl::OkStatus();
   }
 
@@ -218,16 +209,9 @@ class Pool {
   std::string Join(Child* child) const {
     close(child->in);
     child->in = -1;
-    int state = 0;
-    pid_t joined;
-    while ((joined = waitpid(child->pid, &state, 0)) < 0 && errno == EINTR) {
-    }
-    child->pid = -1;
-    if (joined > 0 && WIFEXITED(state) && WEXITSTATUS(state) == 0) return "";
-    if (child->is_over_time) {
-      return absl::StrCat("took longer than ", isolation_.seconds_per_item, " s");
-    }
-    return WIFSIGNALED(state) ? strsignal(WTERMSIG(state)) : "it exited";
+    const std::string why = JoinChild(std::exchange(child->pid, -1));
+    if (why.empty() || !child->is_over_time) return why;
+    return absl::StrCat("took longer than ", isolation_.seconds_per_item, " s");
   }
 
   const size_t count_;

@@ -9,8 +9,12 @@
 
 namespace isomer {
 
+std::string WithoutInverse(const std::string& id) {
+  return std::string(absl::StripSuffix(id, "^-1"));
+}
+
 absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& name) {
-  const std::string id(absl::StripSuffix(name, "^-1"));
+  const std::string id = WithoutInverse(name);
   if (id.empty()) return absl::InvalidArgumentError("--id names no rule");
   std::vector<const Rule*> found;
   for (const Rule& rule : rules.rules) {

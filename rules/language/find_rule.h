@@ -9,6 +9,9 @@
 
 namespace isomer {
 
+// The id of the rule that plans name so, or whose inverse they do: without its "^-1".
+std::string WithoutInverse(const std::string& id);
+
 // The rule whose id is or begins with `name`, without the "^-1" with which plans name its inverse.
 // Errors: there is none, or there are several.
 absl::StatusOr<const Rule*> FindByPrefix(const RuleSet& rules, const std::string& name);

@@ -1,8 +1,9 @@
 // Which experts a token goes to.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "runtime/cpu/expert_choice.h"
 #include "runtime/cpu/kernels.h"
 
 namespace isomer {
@@ -33,18 +34,11 @@ struct RoutingShape {
 template <typename Function>
 void RouteTokens(const RoutingShape& of, Reads reads, Function f) {
   const float *scores = Floats(reads[0]), *bias = of.has_bias ? Floats(reads[1]) : nullptr;
-  std::vector<float> biased(of.experts);
-  std::vector<int64_t> order(of.experts), slots(of.choices), taken;
+  ExpertChoice choice(of.experts, of.choices);
+  std::vector<int64_t> slots(of.choices), taken;
   for (int64_t token = 0; token < of.groups * of.tokens; ++token, scores += of.experts) {
     if (token % of.tokens == 0) taken.assign(of.experts, 0);
-    for (int64_t e = 0; e < of.experts; ++e) {
-      biased[e] = scores[e] + (bias != nullptr ? bias[e] : 0);
-    }
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + of.choices, order.end(),
-                      [&](int64_t a, int64_t b) {
-                        return biased[a] != biased[b] ? biased[a] > biased[b] : a < b;
-                      });
+    const absl::Span<const int64_t> order = choice.Of(scores, bias);
     for (int64_t r = 0; r < of.choices; ++r) {
       const int64_t place = taken[order[r]]++;
       slots[r] = place < of.capacity ? order[r] * of.capacity + place : -1;
@@ -53,7 +47,7 @@ void RouteTokens(const RoutingShape& of, Reads reads, Function f) {
   }
 }
 
-float SumOfChosen(const RoutingShape& of, const float* scores, const std::vector<int64_t>& order) {
+float SumOfChosen(const RoutingShape& of, const float* scores, absl::Span<const int64_t> order) {
   float sum = 0;
   for (int64_t r = 0; r < of.choices; ++r) sum += scores[order[r]];
   return sum;

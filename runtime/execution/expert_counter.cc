@@ -1,33 +1,15 @@
 #include "runtime/execution/expert_counter.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/cpu/expert_choice.h"
 #include "runtime/device/elements.h"
 
 namespace isomer {
 namespace {
-
-// Of a group, in their order: calls f(expert) for each choice. `scores`: [tokens, experts].
-template <typename Function>
-void ForEachChoice(const ExpertRoom& room, const float* scores, const float* bias, Function f) {
-  std::vector<float> biased(room.experts);
-  std::vector<int64_t> order(room.experts);
-  for (int64_t token = 0; token < room.tokens; ++token, scores += room.experts) {
-    for (int64_t e = 0; e < room.experts; ++e) {
-      biased[e] = scores[e] + (bias != nullptr ? bias[e] : 0);
-    }
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + room.choices, order.end(),
-                      [&](int64_t a, int64_t b) {
-                        return biased[a] != biased[b] ? biased[a] > biased[b] : a < b;
-                      });
-    for (int64_t r = 0; r < room.choices; ++r) f(order[r]);
-  }
-}
 
 std::vector<float> InFloat32(const Buffer& buffer, const void* data) {
   std::vector<float> numbers(buffer.box.Volume());
@@ -42,9 +24,8 @@ void ExpertCounter::AddTask(int32_t task) {
   const Node& node = graph_.node(of.node);
   if (of.kind != TaskKind::kCompute || !SendsToExperts(node.op.kind())) return;
   const Box& scores = schedule_.buffers[of.reads[0]].box;
-  constexpr size_t kRankWithoutGroups = 3;
-  if (scores.shape.size() != kRankWithoutGroups) return;
   const std::vector<int64_t> sizes(scores.shape.begin(), scores.shape.end());
+  if (HasExpertGroups(sizes)) return;
   tasks_[task] = {.part = {of.node.value, {scores.origin.begin(), scores.origin.end()}},
                   .room = ExpertRoomOf(node.op, sizes),
                   .groups = sizes[0]};
@@ -61,11 +42,16 @@ absl::Status ExpertCounter::Look(int32_t task, absl::Span<const void* const> rea
   const bool has_bias =
       graph_.node(of.node).op.kind() == OpKind::kTopKRouting && of.reads.size() > 1;
   const std::vector<float> bias = has_bias ? numbers(1) : std::vector<float>();
+  ExpertChoice choice(room.experts, room.choices);
   Sums sums{.groups = call.groups, .tokens = std::vector<int64_t>(room.experts)};
   for (int64_t group = 0; group < call.groups; ++group) {
     std::vector<int64_t> of_group(room.experts);
-    ForEachChoice(room, scores.data() + group * room.tokens * room.experts,
-                  has_bias ? bias.data() : nullptr, [&](int64_t expert) { ++of_group[expert]; });
+    for (int64_t token = group * room.tokens; token < (group + 1) * room.tokens; ++token) {
+      const float* of_token = scores.data() + token * room.experts;
+      for (int64_t expert : choice.Of(of_token, has_bias ? bias.data() : nullptr)) {
+        ++of_group[expert];
+      }
+    }
     const auto busiest = std::max_element(of_group.begin(), of_group.end());
     sums.most = std::max(sums.most, *busiest);
     for (int64_t e = 0; e < room.experts; ++e) sums.tokens[e] += of_group[e];
