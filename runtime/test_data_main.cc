@@ -17,6 +17,7 @@
 #include "models/load_plan.h"
 #include "models/loss.h"
 #include "models/onnx/import/onnx_test_data.h"
+#include "pcg/ir/expert_room.h"
 #include "pcg/support/file.h"
 #include "pcg/support/json.h"
 #include "pcg/support/program.h"
@@ -109,7 +110,8 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
   ISOMER_ASSIGN_OR_RETURN(const HostValues inputs, InputsFrom(own, plan.model.graph));
   ISOMER_ASSIGN_OR_RETURN(const StepValues expected, ExpectedOf(set, plan.model, training));
   ISOMER_ASSIGN_OR_RETURN(const HostValues weights, InitialWeights(plan.model, /*seed=*/1));
-  const JobOptions options = {.pin = plan.num_devices > 1};
+  const JobOptions options = {.pin = plan.num_devices > 1,
+                              .expert_imbalance = AssumedImbalance(plan.model)};
   ISOMER_ASSIGN_OR_RETURN(const PlanStep step, FirstStep(plan, weights, inputs, backend, options));
   ISOMER_ASSIGN_OR_RETURN(const StepBounds bounds,
                           RoundingBounds(plan.model, weights, inputs, training, step.rounding));
