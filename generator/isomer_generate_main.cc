@@ -115,8 +115,12 @@ absl::StatusOr<int> RunGenerateWith(Workers* workers) {
   if (options.max_operators < 1) return absl::InvalidArgumentError("--max_ops must be 1 or more");
   ISOMER_ASSIGN_OR_RETURN(options.configurations,
                           ParseConfigurations(absl::GetFlag(FLAGS_configurations)));
-  if (options.configurations != ConfigurationChoice::kDerived &&
-      options.max_operators > MostConfiguredOperators()) {
+  const bool is_derived = options.configurations == ConfigurationChoice::kDerived;
+  if (is_derived && options.max_operators > kMostDerivedOperators) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_ops must be 1 to ", kMostDerivedOperators));
+  }
+  if (!is_derived && options.max_operators > MostConfiguredOperators()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--max_ops must be 1 to ", MostConfiguredOperators(),
                      ", as far as the written configurations go (see --configurations)"));

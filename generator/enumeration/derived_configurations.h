@@ -25,6 +25,10 @@
 
 namespace isomer {
 
+// Sizes are enumerated one after another, whether or not there is anything of them, each by all
+// ways to make it of smaller ones: a thousand take seconds of an operator that ends at two.
+inline constexpr int kMostDerivedOperators = 1000;
+
 // Of operators of these kinds, with up to `max_operators` a side.
 std::vector<Configuration> DerivedConfigurations(const std::set<OpKind>& kinds, int max_operators);
 

@@ -119,8 +119,9 @@ absl::StatusOr<UseOfRules> CountUse(const RuleSet& rules, const std::vector<Plan
 }
 
 std::string UseText(const UseOfRules& use) {
-  std::string text = absl::StrFormat("%d plans, %d of their steps by definition\n\n", use.plans,
-                                     use.defined_steps);
+  std::string text = absl::StrFormat("%d plan%s, %d of %s steps by definition\n\n", use.plans,
+                                     use.plans == 1 ? "" : "s", use.defined_steps,
+                                     use.plans == 1 ? "its" : "their");
   absl::StrAppendFormat(&text, "%-10s %6s %6s %14s\n", "kind", "rules", "used", "only matched");
   for (RuleKind kind : {RuleKind::kAlgebra, RuleKind::kMixing, RuleKind::kMoving}) {
     const Tally tally = TallyOf(use, kind);
