@@ -1,5 +1,6 @@
 #include "optimizer/simulator/prediction_memo.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -21,11 +22,14 @@ uint64_t WhatRuns(Plan* plan) {
 }
 
 SimulatedStep StepOf(const Simulation& simulation) {
+  // A task is simulated in the time in which two are lowered.
+  constexpr int64_t kLoweredPerSimulated = 2;
   return {.step_us = simulation.step_us,
           .exposed_tail_us = simulation.exposed_tail_us,
           .compute_us = simulation.compute_us,
           .peak_bytes = simulation.peak_bytes,
-          .tasks = simulation.tasks.size()};
+          .tasks = std::max<int64_t>(simulation.tasks.size(),
+                                     simulation.tasks_lowered / kLoweredPerSimulated)};
 }
 
 PredictionMemo::Known PredictionMemo::FindOrBegin(uint64_t what_runs,

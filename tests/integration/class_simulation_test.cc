@@ -200,6 +200,9 @@ INSTANTIATE_TEST_SUITE_P(
     Plans, ClassSimulation,
     testing::Values(Scenario{"alexnet", "dgx_h100", 4, 64, kDataParallel},
                     Scenario{"dlrm", "dgx_h100", 8, 64, kDataParallel, UpdateMethod::kSharded},
+                    // Two nodes are no fewer than two that stand for all, but do the same.
+                    Scenario{"dlrm", "dgx_h100", 2, 64, kDataParallel, UpdateMethod::kSharded},
+                    Scenario{kMixture, "dgx_h100", 2, 64, kPublished},
                     Scenario{"candle_uno", "summit", 4, 24, kDataParallel, UpdateMethod::kSharded},
                     Scenario{"vit", "summit", 4, 24, kDataParallel, UpdateMethod::kShardedWeights,
                              1, 1, DataType::kFloat16},

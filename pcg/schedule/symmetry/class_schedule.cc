@@ -302,7 +302,8 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
                                                                  .alike = alike,
                                                                  .moments = moments,
                                                                  .represented = represented,
-                                                                 .widen = true});
+                                                                 .widen = true,
+                                                                 .as_many = true});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, made, represented);
     if (classes.has_value() && shards >= fewest) continue;
@@ -346,8 +347,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   if (sizes.KeepWhole(schedule, &options.update)) {
     ISOMER_ASSIGN_OR_RETURN(schedule, lower());
   }
-  const bool all = classes.plan.num_devices == plan.num_devices;
-  for (int64_t d = 0; !all && d < classes.plan.num_devices; ++d) {
+  for (int64_t d = 0; d < classes.plan.num_devices; ++d) {
     schedule.represented.push_back(static_cast<int32_t>(classes.DeviceOf(d)));
   }
   std::vector<int64_t> volumes;
@@ -361,9 +361,11 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   const auto& [moments, made, shards, limit] = wanted;
   if (made < moments) schedule.options.moments_of_step = static_cast<int32_t>(moments);
   schedule.shards.clear();
+  lowered.tasks_lowered = static_cast<int64_t>(schedule.tasks.size());
   KeepOneOfSymmetricDevices(classes, &schedule);
-  ISOMER_RETURN_IF_ERROR(
-      CheckShards(plan, shards / classes.plan.num_devices * schedule.num_represented(), limit));
+  const auto kept = static_cast<int64_t>(schedule.represented.size());
+  if (kept == plan.num_devices) schedule.represented.clear();
+  ISOMER_RETURN_IF_ERROR(CheckShards(plan, shards / classes.plan.num_devices * kept, limit));
   if (schedule.num_moments != made &&
       !RepeatMicroBatches(lowered.mapped.graph, lowered.mapped.views, static_cast<int32_t>(made),
                           &schedule)) {

@@ -24,7 +24,7 @@ class Repetition {
 
   bool Run() {
     if (schedule_.num_moments < kLeastMoments || times_ < 2) return false;
-    for (const Task& task : schedule_.tasks) moments_.push_back(MomentOf(task));
+    FindMoments();
     if (!AreAlike()) return false;
     RepeatBuffers();
     RepeatTasks();
@@ -39,14 +39,57 @@ class Repetition {
   }
 
  private:
-  int32_t MomentOf(BufferId id) const {
-    return id == kNoBuffer ? kNoMoment : schedule_.buffers[id].moment;
-  }
-  // What the host does is of the micro-batch of its buffer.
+  int32_t MomentOf(BufferId id) const { return id == kNoBuffer ? kNoMoment : of_buffer_[id]; }
+
+  // What the host does is of the micro-batch of its buffer, and what sums gradients of that of all
+  // that it adds, if there is one.
   int32_t MomentOf(const Task& task) const {
     if (task.kind == TaskKind::kFeed) return MomentOf(task.writes[0]);
     if (task.kind == TaskKind::kUnload) return MomentOf(task.reads[0]);
-    return task.moment;
+    const bool sums =
+        task.kind == TaskKind::kAccumulate || task.kind == TaskKind::kConvert || HasSegments(task);
+    if (task.moment != kNoMoment || !sums) return task.moment;
+    const int32_t first = MomentOf(task.reads[0]);
+    const bool is_one = std::all_of(task.reads.begin(), task.reads.end(),
+                                    [&](BufferId id) { return MomentOf(id) == first; });
+    return is_one ? first : kNoMoment;
+  }
+
+  // A part of a gradient that one task writes is of that task's micro-batch.
+  void FindMoments() {
+    std::vector<int32_t> writers(schedule_.buffers.size(), 0);
+    for (const Task& task : schedule_.tasks) {
+      for (BufferId id : task.writes) {
+        if (id != kNoBuffer) ++writers[id];
+      }
+    }
+    for (const Buffer& buffer : schedule_.buffers) of_buffer_.push_back(buffer.moment);
+    for (const Task& task : schedule_.tasks) {
+      moments_.push_back(MomentOf(task));
+      for (BufferId id : task.writes) {
+        if (id == kNoBuffer || writers[id] > 1) continue;
+        const Buffer& buffer = schedule_.buffers[id];
+        if (buffer.role == BufferRole::kGradientShard) of_buffer_[id] = moments_.back();
+      }
+    }
+  }
+
+  static bool Moves(const Task& task) {
+    return task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive;
+  }
+  // Whether the lists of a task have as many segments for each of its devices.
+  static bool HasSegments(const Task& task) {
+    switch (task.kind) {
+      case TaskKind::kAllReduce:
+      case TaskKind::kReduceScatter:
+      case TaskKind::kAllGather:
+      case TaskKind::kAllToAll: {
+        const size_t segments = task.devices.size() * static_cast<size_t>(task.segments);
+        return task.reads.size() == segments && task.writes.size() == segments;
+      }
+      default:
+        return false;
+    }
   }
 
   // Every task is of one micro-batch, or sums or spreads what is of several; and what is repeated
@@ -60,8 +103,9 @@ class Repetition {
         for (BufferId id : *list) {
           const int32_t other = MomentOf(id);
           if (other == kNoMoment || other == moment) continue;
-          const bool moves = task.kind == TaskKind::kLocal || task.kind == TaskKind::kSendReceive;
-          if (moment != kNoMoment || !moves) return false;
+          if (moment != kNoMoment || !(Moves(task) || HasSegments(task))) {
+            return false;
+          }
         }
       }
       if (moment == repeated_ - 1) before.push_back(&task);
@@ -84,7 +128,7 @@ class Repetition {
       const int64_t moments = view.MomentsOfAxis(i);
       if (moments > 1) buffer->box.origin[i] += by * type.dims[i].size / moments;
     }
-    buffer->moment += by;
+    if (buffer->moment != kNoMoment) buffer->moment += by;
   }
 
   // Neighbours that are repeated are repeated as one.
@@ -97,7 +141,7 @@ class Repetition {
     renamed_.resize(old.size());
     run_.assign(old.size(), 0);
     for (size_t begin = 0, end; begin < old.size(); begin = end) {
-      for (end = begin; end < old.size() && old[end].moment == repeated_;) ++end;
+      for (end = begin; end < old.size() && of_buffer_[end] == repeated_;) ++end;
       const int32_t run = static_cast<int32_t>(end - begin);
       if (run == 0) ++end;
       for (size_t id = begin; id < end; ++id) {
@@ -108,7 +152,7 @@ class Repetition {
         for (size_t id = begin; id < end; ++id) {
           buffers.push_back(old[id]);
           if (j > 0) Shift(j, &buffers.back());
-          if (old[id].moment == last_) Shift(times_ - 1, &buffers.back());
+          if (of_buffer_[id] == last_) Shift(times_ - 1, &buffers.back());
         }
       }
     }
@@ -152,7 +196,11 @@ class Repetition {
     // The lists of a task of one micro-batch have none.
     if (std::any_of(task.reads.begin(), task.reads.end(), repeated) ||
         std::any_of(task.writes.begin(), task.writes.end(), repeated)) {
-      RepeatTransfers(&task);
+      if (Moves(task)) {
+        RepeatTransfers(&task);
+      } else {
+        RepeatSegments(&task);
+      }
     } else {
       Rename(0, &task);
     }
@@ -182,6 +230,18 @@ class Repetition {
     }
     *list = std::move(repeated);
     return places;
+  }
+
+  // REQUIRES: HasSegments.
+  void RepeatSegments(Task* task) {
+    RepeatList(&task->reads);
+    RepeatList(&task->writes);
+    task->segments = static_cast<int32_t>(task->reads.size() / task->devices.size());
+    const BufferList& largest = task->kind == TaskKind::kAllGather ? task->writes : task->reads;
+    task->bytes = 0;
+    for (int32_t i = 0; i < task->segments; ++i) {
+      task->bytes += schedule_.buffers[largest[i]].bytes();
+    }
   }
 
   void RepeatTransfers(Task* task) {
@@ -221,9 +281,10 @@ class Repetition {
   Schedule& schedule_;
   const int32_t last_, repeated_;  // before
   const int32_t num_moments_, times_;
-  std::vector<int32_t> moments_;   // per old task
-  std::vector<BufferId> renamed_;  // per old buffer: its first repetition
-  std::vector<int32_t> run_;       // and how far one is from the next; 0: it is not repeated
+  std::vector<int32_t> of_buffer_;  // micro-batches, per old buffer
+  std::vector<int32_t> moments_;    // per old task
+  std::vector<BufferId> renamed_;   // per old buffer: its first repetition
+  std::vector<int32_t> run_;        // and how far one is from the next; 0: it is not repeated
 };
 
 }  // namespace

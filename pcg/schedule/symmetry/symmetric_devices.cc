@@ -17,15 +17,14 @@ class SymmetricDeviceFilter {
   SymmetricDeviceFilter(const DeviceClasses& classes, Schedule* schedule)
       : classes_(classes),
         schedule_(*schedule),
-        representative_(schedule->options.num_devices, -1) {}
+        representative_(schedule->options.num_devices, -1),
+        programs_(representative_.size()),
+        bytes_(representative_.size(), 0) {}
 
   bool Run() {
-    bool any = false;
-    for (int32_t device : schedule_.represented) {
-      representative_[device] = RepresentativeOf(device);
-      any |= !IsKept(device);
-    }
-    if (!any || !AreSymmetric()) return false;
+    FindPrograms();
+    collapsed_ = classes_.alike;
+    if (!CollapsesSymmetricDevices() && !CollapseByDigits()) return false;
     std::vector<Task> tasks;
     std::vector<bool> used(schedule_.buffers.size(), false);
     for (Task& task : schedule_.tasks) {
@@ -47,51 +46,78 @@ class SymmetricDeviceFilter {
  private:
   bool IsKept(int32_t device) const { return representative_[device] == device; }
 
-  // The device with the first value of every digit that is cut.
+  // Finds the representatives; false if there are as many as devices, or some are not like those
+  // that they would stand for.
+  bool CollapsesSymmetricDevices() {
+    bool any = false;
+    for (int32_t device : schedule_.represented) {
+      representative_[device] = RepresentativeOf(device);
+      any |= !IsKept(device);
+    }
+    return any && AreSymmetric();
+  }
+
+  // Of the digits that are alike as many, one after the other, as leave devices symmetric.
+  bool CollapseByDigits() {
+    collapsed_.assign(classes_.alike.size(), false);
+    bool any = false;
+    for (size_t k = 0; k < collapsed_.size(); ++k) {
+      if (!classes_.alike[k]) continue;
+      collapsed_[k] = true;
+      const bool symmetric = CollapsesSymmetricDevices();
+      collapsed_[k] = symmetric;
+      any |= symmetric;
+    }
+    return any && CollapsesSymmetricDevices();
+  }
+
+  // The device with the first value of every digit that collapses.
   int32_t RepresentativeOf(int32_t device) const {
     int64_t representative = device, weight = 1;
     for (size_t k = 0; k < classes_.radix.size(); ++k) {
       const int64_t digit = device / weight % classes_.radix[k];
-      if (classes_.reduced_radix[k] != classes_.radix[k]) representative -= digit * weight;
+      if (collapsed_[k]) representative -= digit * weight;
       weight *= classes_.radix[k];
     }
     return static_cast<int32_t>(representative);
   }
 
+  void FindPrograms() {
+    for (const Buffer& buffer : schedule_.buffers) bytes_[buffer.device] += buffer.bytes();
+    for (const Task& task : schedule_.tasks) {
+      // The first of several copies is unloaded.
+      if (task.kind != TaskKind::kUnload) AddToPrograms(task);
+    }
+  }
+
   // Whether each device that goes does what its representative does, or less: then it is done with
   // each task no later.
   bool AreSymmetric() const {
-    std::vector<std::vector<uint64_t>> programs(representative_.size());
-    std::vector<int64_t> bytes(representative_.size(), 0);
-    for (const Buffer& buffer : schedule_.buffers) bytes[buffer.device] += buffer.bytes();
     for (const Task& task : schedule_.tasks) {
-      // The first of several copies is unloaded.
-      if (task.kind == TaskKind::kUnload) continue;
       if (!WaitsForSymmetricSenders(task)) return false;
-      AddTo(task, &programs);
     }
     return std::all_of(schedule_.represented.begin(), schedule_.represented.end(),
                        [&](int32_t device) {
                          const int32_t representative = representative_[device];
-                         return bytes[device] <= bytes[representative] &&
-                                IsPartOf(programs[device], programs[representative]);
+                         return bytes_[device] <= bytes_[representative] &&
+                                IsPartOf(programs_[device], programs_[representative]);
                        });
   }
 
   // What a task is to each of its devices.
-  void AddTo(const Task& task, std::vector<std::vector<uint64_t>>* programs) const {
+  void AddToPrograms(const Task& task) {
     const uint64_t what =
         HashCombine(static_cast<uint64_t>(task.kind), static_cast<uint64_t>(task.phase),
                     static_cast<uint64_t>(task.node.value), static_cast<uint64_t>(task.moment),
                     static_cast<uint64_t>(task.bytes), std::bit_cast<uint64_t>(task.flops),
                     static_cast<uint64_t>(task.segments), schedule_.GroupOf(task).size(),
                     task.transfers.size());
-    for (int32_t device : task.devices) (*programs)[device].push_back(what);
+    for (int32_t device : task.devices) programs_[device].push_back(what);
     if (task.kind == TaskKind::kSendReceive) return;
     for (const BufferList* list : {&task.reads, &task.writes}) {
       for (BufferId id : *list) {
         if (id == kNoBuffer) continue;
-        uint64_t& last = (*programs)[schedule_.buffers[id].device].back();
+        uint64_t& last = programs_[schedule_.buffers[id].device].back();
         last = HashCombine(last, static_cast<uint64_t>(schedule_.buffers[id].bytes()));
       }
     }
@@ -179,7 +205,10 @@ class SymmetricDeviceFilter {
 
   const DeviceClasses& classes_;
   Schedule& schedule_;
-  std::vector<int32_t> representative_;  // per device that is there
+  std::vector<int32_t> representative_;          // per device that is there
+  std::vector<std::vector<uint64_t>> programs_;  // per device, as is the rest
+  std::vector<int64_t> bytes_;
+  std::vector<bool> collapsed_;  // per digit
   std::map<std::vector<int32_t>, int32_t> wholes_;
 };
 

@@ -16,10 +16,11 @@
 
 namespace isomer {
 
-// Keeps the first of the devices along each digit that is cut. `schedule` is that of the classes,
-// with the devices' numbers and the sizes that they have among all, and without deps and programs.
-// False, and nothing is changed, if programs differ, or if a device that stays waits for one that
-// goes and not for the first beside that. Schedule::shards is not kept.
+// Keeps the first of the devices along each digit whose values are alike. `schedule` is that of the
+// classes, with the devices' numbers and the sizes that they have among all, and without deps and
+// programs. Not along a digit where programs differ, or where a device that stays would wait for
+// one that goes and not for the first beside that. False, and nothing is changed, if that is all of
+// them. Schedule::shards is not kept.
 bool KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule);
 
 }  // namespace isomer

@@ -24,13 +24,15 @@ struct StagedMlp {
   int64_t chunks = 1;  // of a stage's devices: the layers go round so often
   bool folds = false;  // or to and fro
   bool tied = false;   // the last layer has the first one's weight
+  // Behind them a layer of the whole batch, whose columns the devices of the last stage share.
+  bool whole_logits = false;
 
   int64_t devices() const { return stages * data; }
   std::string Name() const {
-    return absl::StrCat(layers, "LayersIn", stages, "StagesBy", data, "Of", micro_batches,
-                        shortcut ? "WithShortcuts" : "",
-                        chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "",
-                        folds ? "ThatFold" : "", tied ? "Tied" : "");
+    return absl::StrCat(
+        layers, "LayersIn", stages, "StagesBy", data, "Of", micro_batches,
+        shortcut ? "WithShortcuts" : "", chunks > 1 ? absl::StrCat("In", chunks, "Chunks") : "",
+        folds ? "ThatFold" : "", tied ? "Tied" : "", whole_logits ? "WithWholeLogits" : "");
   }
 };
 inline void PrintTo(const StagedMlp& pipeline, std::ostream* out) { *out << pipeline.Name(); }
@@ -66,10 +68,18 @@ class PipelineMaker {
       if (layer == 0) first = h;
     }
     const int64_t last = StageOf(pipeline_.stages * pipeline_.chunks - 1);
-    const TensorRef target = Divided(
-        Placed(graph.AddInput("target", SequentialType({pipeline_.batch, width})), last), last);
+    TensorRef target =
+        Placed(graph.AddInput("target", SequentialType({pipeline_.batch, width})), last);
+    if (pipeline_.whole_logits) {
+      const TensorRef w = Placed(graph.AddWeight("logits", SequentialType({width, width})), last);
+      h = Call(OpKind::kMatMul, {Gathered(h, last), Columns(w, last)}, last);
+      target = Columns(target, last);
+    } else {
+      target = Divided(target, last);
+    }
     TensorRef loss = Call(OpKind::kMeanSquaredError, {h, target}, last);
-    if (degree_ > 1) loss = Placed(*graph.AddOp(Reduce(degree_), {loss}), last);
+    const int64_t partials = graph.type(loss).partials;
+    if (partials > 1) loss = Placed(*graph.AddOp(Reduce(partials), {loss}), last);
     graph.AddOutput("y", h);
     graph.AddOutput("loss", loss);
     return std::move(made_);
@@ -87,6 +97,15 @@ class PipelineMaker {
   TensorRef Divided(TensorRef x, int64_t stage) {
     return degree_ == 1 ? x : Placed(*made_.graph.AddOp(Partition(0, degree_), {x}), stage);
   }
+  // All of the batch, on each device of a stage.
+  TensorRef Gathered(TensorRef x, int64_t stage) {
+    if (degree_ == 1) return x;
+    x = Placed(*made_.graph.AddOp(Combine(0, degree_), {x}), stage);
+    return Placed(*made_.graph.AddOp(Replicate(pipeline_.data), {x}), stage);
+  }
+  TensorRef Columns(TensorRef x, int64_t stage) {
+    return degree_ == 1 ? x : Placed(*made_.graph.AddOp(Partition(1, pipeline_.data), {x}), stage);
+  }
   TensorRef Copied(TensorRef w, int64_t stage) {
     return degree_ == 1 ? w : Placed(*made_.graph.AddOp(Replicate(degree_), {w}), stage);
   }
@@ -97,7 +116,7 @@ class PipelineMaker {
     MachineView view = RowMajorView(type);
     view.start = stage * pipeline_.data;
     const int64_t micro_batches = degree_ / pipeline_.data;
-    if (type.NumShards() > 1 && micro_batches > 1) {
+    if (type.NumShards() == degree_ && micro_batches > 1) {
       view.moments.assign(view.strides.size(), 1);
       for (size_t axis = 0; axis < view.strides.size(); ++axis) {
         if (view.strides[axis] > 0) view.moments[axis] = micro_batches;

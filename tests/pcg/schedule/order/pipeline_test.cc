@@ -430,9 +430,8 @@ TEST(PipelineSchedule, WeightsAreConvertedToLowPrecisionByTheHost) {
   plan.precision = DataType::kBFloat16;
   const auto lowered = LowerPlan(plan);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  const auto& [mapped, schedule] = *lowered;
-  EXPECT_EQ(CheckSchedule(mapped.graph, schedule), absl::OkStatus());
-  for (const Task& task : schedule.tasks) {
+  EXPECT_EQ(CheckSchedule(lowered->mapped.graph, lowered->schedule), absl::OkStatus());
+  for (const Task& task : lowered->schedule.tasks) {
     EXPECT_TRUE(task.kind != TaskKind::kCompute || task.moment != kNoMoment);
   }
 }

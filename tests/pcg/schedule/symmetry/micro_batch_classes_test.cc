@@ -67,7 +67,8 @@ class MicroBatchClasses : public testing::TestWithParam<StagedMlp> {};
 TEST_P(MicroBatchClasses, AreTheScheduleOfAll) {
   Plan plan = PlanOf(GetParam());
   for (const UpdateMethod method :
-       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner}) {
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner,
+        UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights}) {
     for (const DataType precision : {DataType::kFloat32, DataType::kBFloat16}) {
       SCOPED_TRACE(std::string(UpdateMethodName(method)) + " " + DataTypeName(precision).data());
       plan.update.method = method;
@@ -94,22 +95,10 @@ INSTANTIATE_TEST_SUITE_P(
                     // Four stand for 24, which no four divide by stages.
                     StagedMlp{
                         .layers = 6, .stages = 3, .micro_batches = 24, .batch = 24, .chunks = 2},
-                    StagedMlp{.stages = 1, .data = 2, .micro_batches = 8}),
+                    StagedMlp{.stages = 1, .data = 2, .micro_batches = 8},
+                    // Devices sum gradients of all micro-batches at once.
+                    StagedMlp{.data = 2, .micro_batches = 8, .whole_logits = true}),
     [](const auto& info) { return info.param.Name(); });
-
-// Gradients that each micro-batch scatters are synchronised by tasks of none.
-TEST(MicroBatchClasses, GiveWayToAllWhereMicroBatchesAreNotAlike) {
-  Plan plan = PlanOf({.data = 2, .micro_batches = 8});
-  for (const UpdateMethod method :
-       {UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights}) {
-    plan.update.method = method;
-    const auto all = LowerPlan(plan);
-    const auto few = LowerPlanInClasses(plan, {plan.num_devices}, 1, kLimit);
-    ASSERT_TRUE(all.ok() && few.ok());
-    EXPECT_EQ(few->schedule.tasks.size(), all->schedule.tasks.size());
-    EXPECT_EQ(few->schedule.num_moments, all->schedule.num_moments);
-  }
-}
 
 TEST(MicroBatchClasses, AreFewWhereADivisorIsEnough) {
   EXPECT_EQ(RepresentedMoments(1), 1);
