@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "pcg/support/check.h"
@@ -28,17 +29,32 @@ bool FitWithin(absl::Span<const StageCosts> stages, double limit) {
   return call == count;
 }
 
-// Minimum time of the slowest stage, to a millionth; infinity if they hold too little.
-double LeastBottleneck(absl::Span<const StageCosts> stages) {
-  double low = 0, high = 0;
-  for (size_t call = 0; call < stages[0].us.size(); ++call) {
-    const auto fastest =
-        std::min_element(stages.begin(), stages.end(),
-                         [&](const auto& a, const auto& b) { return a.us[call] < b.us[call]; });
-    low = std::max(low, fastest->us[call]);
-  }
+// The times of calls on the kinds of stages, each once where those of a kind are side by side.
+std::vector<absl::Span<const double>> TimesOfKinds(absl::Span<const StageCosts> stages) {
+  std::vector<absl::Span<const double>> kinds;
   for (const StageCosts& stage : stages) {
-    high = std::max(high, std::accumulate(stage.us.begin(), stage.us.end(), 0.0));
+    if (kinds.empty() || kinds.back().data() != stage.us.data()) kinds.push_back(stage.us);
+  }
+  return kinds;
+}
+
+// Of all calls, where they take longest.
+double MostOfAll(absl::Span<const absl::Span<const double>> kinds) {
+  double all = 0;
+  for (absl::Span<const double> us : kinds) {
+    all = std::max(all, std::accumulate(us.begin(), us.end(), 0.0));
+  }
+  return all;
+}
+
+// Minimum time of the slowest stage, to a millionth; infinity if they hold too little.
+double LeastBottleneck(absl::Span<const StageCosts> stages,
+                       absl::Span<const absl::Span<const double>> kinds) {
+  double low = 0, high = MostOfAll(kinds);
+  for (size_t call = 0; call < stages[0].us.size(); ++call) {
+    double fastest = kinds[0][call];
+    for (absl::Span<const double> us : kinds) fastest = std::min(fastest, us[call]);
+    low = std::max(low, fastest);
   }
   if (!FitWithin(stages, high)) return std::numeric_limits<double>::infinity();
   while (high - low > 1e-6 * high) {
@@ -56,49 +72,101 @@ std::vector<Number> PrefixSums(absl::Span<const Number> numbers, size_t count) {
   return sums;
 }
 
+// What a stage takes and holds of calls that follow each other.
+class StageSums {
+ public:
+  // `like`: of the stage before, if there is one; stages of one kind have their sums in common.
+  StageSums(const StageCosts& stage, const StageCosts* before, const StageSums* like)
+      : most_bytes_(stage.most_bytes) {
+    const size_t count = stage.us.size();
+    us_ = before != nullptr && before->us.data() == stage.us.data()
+              ? like->us_
+              : std::make_shared<std::vector<double>>(PrefixSums(stage.us, count));
+    held_ = before != nullptr && before->bytes.data() == stage.bytes.data()
+                ? like->held_
+                : std::make_shared<std::vector<int64_t>>(PrefixSums(stage.bytes, count));
+  }
+
+  // Whether calls [first, end) do.
+  bool Fit(int first, int end, double limit) const {
+    return (*held_)[end] - (*held_)[first] <= most_bytes_ && (*us_)[end] - (*us_)[first] <= limit;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<double>> us_;
+  std::shared_ptr<const std::vector<int64_t>> held_;
+  int64_t most_bytes_;
+};
+
+// Where stages may end: after [least[s], most[s]] calls s stages have been, so that the others can
+// be non-empty and take no more than `limit` either.
+struct Ends {
+  std::vector<int> least, most;
+};
+Ends EndsWithin(absl::Span<const StageSums> sums, int count, double limit) {
+  const int stages = static_cast<int>(sums.size());
+  Ends ends{std::vector<int>(stages + 1, 0), std::vector<int>(stages + 1, count)};
+  ends.most[0] = 0;
+  for (int s = 1; s <= stages; ++s) {
+    int& end = ends.most[s] = ends.most[s - 1];
+    while (end < count && sums[s - 1].Fit(ends.most[s - 1], end + 1, limit)) ++end;
+    end = std::min(end, count - (stages - s));
+  }
+  ends.least[stages] = count;
+  for (int s = stages - 1; s >= 0; --s) {
+    int& first = ends.least[s] = ends.least[s + 1];
+    while (first > 0 && sums[s].Fit(first - 1, ends.least[s + 1], limit)) --first;
+    first = std::max(first, s);
+  }
+  return ends;
+}
+
 // First calls of the stages, with the fewest crossing bytes among cuts whose stages take up to
 // `limit`; empty if there is none.
-std::vector<int> CutWithin(absl::Span<const StageCosts> costs, absl::Span<const int64_t> crossing,
+std::vector<int> CutWithin(absl::Span<const StageSums> sums, absl::Span<const int64_t> crossing,
                            absl::Span<const StageRange> allowed, double limit) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  const int count = static_cast<int>(costs[0].us.size()), stages = static_cast<int>(costs.size());
-  // bytes[s][i]: crossing bytes if the first i calls are s stages; from[s][i]: first call of the
-  // last one.
-  std::vector<std::vector<int64_t>> bytes(stages + 1, std::vector<int64_t>(count + 1, kNever));
-  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(count + 1, -1));
-  bytes[0][0] = 0;
+  const int count = static_cast<int>(crossing.size()), stages = static_cast<int>(sums.size());
+  const Ends ends = EndsWithin(sums, count, limit);
+  // Of the first s stages, if they are the first i calls: the crossing bytes of the best cut, and
+  // the first call of the last stage.
+  struct Best {
+    int64_t bytes = kNever;
+    int from = -1;
+  };
+  std::vector<std::vector<Best>> best(stages + 1);
+  const auto best_of = [&](int s, int i) -> Best& { return best[s][i - ends.least[s]]; };
+  for (int s = 0; s <= stages; ++s) {
+    if (ends.least[s] > ends.most[s]) return {};
+    best[s].resize(ends.most[s] - ends.least[s] + 1);
+  }
+  if (ends.least[0] > 0) return {};
+  best_of(0, 0).bytes = 0;
   for (int s = 1; s <= stages; ++s) {
-    const StageCosts& stage = costs[s - 1];
-    const std::vector<double> us = PrefixSums(stage.us, count);
-    const std::vector<int64_t> held = PrefixSums(stage.bytes, count);
-    const auto fits = [&](int first, int end) {
-      return held[end] - held[first] <= stage.most_bytes && us[end] - us[first] <= limit;
-    };
     const auto may_hold = [&](int call) {
       return allowed.empty() || (allowed[call].first < s && s - 1 <= allowed[call].last);
     };
-    const auto total = [&](int j) { return bytes[s - 1][j] + (j == 0 ? 0 : crossing[j]); };
+    const auto total = [&](int j) { return best_of(s - 1, j).bytes + (j == 0 ? 0 : crossing[j]); };
     // Monotonic queue of first calls of a last stage that ends here; totals ascend too: the first
     // is the best, and of equals the last.
     std::deque<int> firsts;
-    for (int i = s; i <= count; ++i) {
+    for (int i = ends.least[s - 1] + 1; i <= ends.most[s]; ++i) {
       if (!may_hold(i - 1)) {
         firsts.clear();
         continue;
       }
-      if (bytes[s - 1][i - 1] != kNever) {
+      if (i - 1 <= ends.most[s - 1] && best_of(s - 1, i - 1).bytes != kNever) {
         while (!firsts.empty() && total(firsts.back()) >= total(i - 1)) firsts.pop_back();
         firsts.push_back(i - 1);
       }
-      while (!firsts.empty() && !fits(firsts.front(), i)) firsts.pop_front();
-      if (firsts.empty()) continue;
-      bytes[s][i] = total(firsts.front());
-      from[s][i] = firsts.front();
+      while (!firsts.empty() && !sums[s - 1].Fit(firsts.front(), i, limit)) firsts.pop_front();
+      if (firsts.empty() || i < ends.least[s]) continue;
+      best_of(s, i) = {total(firsts.front()), firsts.front()};
     }
   }
-  if (from[stages][count] < 0) return {};
+  if (best_of(stages, count).from < 0) return {};
   std::vector<int> first(stages);
-  for (int s = stages, i = count; s > 0; --s) first[s - 1] = i = from[s][i];
+  for (int s = stages, i = count; s > 0; --s) first[s - 1] = i = best_of(s, i).from;
   return first;
 }
 
@@ -107,15 +175,18 @@ std::vector<int> CutWithin(absl::Span<const StageCosts> costs, absl::Span<const 
 std::vector<int> CutStages(absl::Span<const StageCosts> stages, absl::Span<const int64_t> crossing,
                            absl::Span<const StageRange> allowed) {
   constexpr double kSlack = 1.05, kGrowth = 1.1;
-  double all = 0;
-  for (const StageCosts& stage : stages) {
-    all = std::max(all, std::accumulate(stage.us.begin(), stage.us.end(), 0.0));
-  }
+  const std::vector<absl::Span<const double>> kinds = TimesOfKinds(stages);
+  const double all = MostOfAll(kinds);
   bool limits_bytes = false;
   for (const StageCosts& stage : stages) limits_bytes |= !stage.bytes.empty();
+  std::vector<StageSums> sums;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    sums.emplace_back(stages[s], s == 0 ? nullptr : &stages[s - 1],
+                      s == 0 ? nullptr : &sums[s - 1]);
+  }
   std::vector<int> first;
-  for (double limit = kSlack * LeastBottleneck(stages);; limit *= kGrowth) {
-    first = CutWithin(stages, crossing, allowed, limit);
+  for (double limit = kSlack * LeastBottleneck(stages, kinds);; limit *= kGrowth) {
+    first = CutWithin(sums, crossing, allowed, limit);
     if (!first.empty() || limit > kSlack * all) break;
   }
   // Within the time of all calls, and of any bytes, a cut into fewer stages can be refined.
