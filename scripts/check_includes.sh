@@ -40,6 +40,7 @@ rules/language:
 rules/theorems: language
 rules/calls: language
 rules/matching: language theorems
+rules/equality: language matching
 generator/assignments:
 generator/preconditions: assignments
 generator/enumeration: assignments preconditions

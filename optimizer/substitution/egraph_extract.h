@@ -18,8 +18,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "optimizer/mapping/cost_tables.h"
-#include "optimizer/substitution/egraph.h"
 #include "optimizer/substitution/egraph_selection.h"
+#include "rules/equality/egraph.h"
 
 namespace isomer {
 

@@ -13,9 +13,9 @@
 #ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_REPLAY_H_
 #define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_REPLAY_H_
 
-#include "optimizer/substitution/egraph.h"
 #include "optimizer/substitution/egraph_extract.h"
 #include "optimizer/substitution/substitution.h"
+#include "rules/equality/egraph.h"
 
 namespace isomer {
 

@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
-#include "optimizer/substitution/egraph.h"
 #include "optimizer/substitution/egraph_extract.h"
-#include "optimizer/substitution/egraph_match.h"
 #include "optimizer/substitution/egraph_replay.h"
+#include "rules/equality/egraph.h"
+#include "rules/equality/saturation.h"
 
 namespace isomer {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimizer/substitution/egraph.h"
+#include "rules/equality/egraph.h"
 
 namespace isomer {
 

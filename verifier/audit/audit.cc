@@ -220,9 +220,11 @@ class Auditor {
     const auto source = InstantiatePattern(rule.source, *binding);
     const auto target = InstantiatePattern(rule.target, *binding);
     if (!source.ok() || !target.ok()) return;
-    auto steps = Derivation(*options_.rules, *source, *target, options_.derivation);
-    result->origin = steps ? RuleOrigin::kDerivable : RuleOrigin::kNew;
-    if (steps) result->steps = *std::move(steps);
+    auto used = Derivation(*options_.rules, *source, *target, options_.derivation);
+    result->origin = used ? RuleOrigin::kDerivable : RuleOrigin::kNew;
+    if (!used) return;
+    result->steps = std::move(used->ids);
+    result->by_saturation = used->by_saturation;
   }
 
   static std::vector<std::string> SafeName(const std::string& name) {
@@ -249,6 +251,7 @@ std::string Serialize(const AuditResult& result) {
   message.set_origin(static_cast<int>(result.origin));
   message.mutable_steps()->Add(result.steps.begin(), result.steps.end());
   message.mutable_here_also()->Add(result.here_also.begin(), result.here_also.end());
+  message.set_by_saturation(result.by_saturation);
   message.set_seconds(result.seconds);
   return message.SerializeAsString();
 }
@@ -265,6 +268,7 @@ AuditResult Deserialize(const std::string& bytes) {
   result.complete = message.complete();
   result.origin = static_cast<RuleOrigin>(message.origin());
   result.steps.assign(message.steps().begin(), message.steps().end());
+  result.by_saturation = message.by_saturation();
   result.seconds = message.seconds();
   result.here_also.assign(message.here_also().begin(), message.here_also().end());
   return result;

@@ -24,8 +24,8 @@ absl::string_view AuditVerdictName(AuditVerdict verdict);
 
 enum class RuleOrigin {
   kNotSought,  // the rule is not proved, or no rules were given
-  kDerivable,  // `steps` of our rules lead from one side to the other
-  kNew,        // no chain of the length sought does
+  kDerivable,  // our rules lead from one side to the other
+  kNew,        // they were not found to, within the limits
 };
 absl::string_view RuleOriginName(RuleOrigin origin);
 
@@ -40,6 +40,7 @@ struct AuditResult {
   bool complete = false;  // kProved: no lemma is only checked
   RuleOrigin origin = RuleOrigin::kNotSought;
   std::vector<std::string> steps;  // kDerivable: ids of rules
+  bool by_saturation = false;  // kDerivable: `steps` is the rules that equality saturation needs
   double seconds = 0;
 };
 

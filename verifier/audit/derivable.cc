@@ -153,21 +153,10 @@ class Front {
   std::vector<Graph> newest_;
 };
 
-bool Types(const Rule& rule, const Binding& binding) {
-  return Admits(rule, binding) && InstantiatePattern(rule.source, binding).ok() &&
-         InstantiatePattern(rule.target, binding).ok();
-}
-
-}  // namespace
-
-std::optional<std::vector<std::string>> Derivation(const RuleSet& rules, const Graph& source,
-                                                   const Graph& target,
-                                                   const DerivationLimits& limits) {
-  if (TermHash(source) == TermHash(target)) return std::vector<std::string>();
-  std::set<int64_t> degrees;
-  AddDegrees(source, &degrees);
-  AddDegrees(target, &degrees);
-  const std::vector<Move> moves = MovesWithin(rules, KindsOf(source) | KindsOf(target), degrees);
+// The steps that lead from `source` to `target`, at most max_steps of them.
+std::optional<std::vector<std::string>> ShortDerivation(const std::vector<Move>& moves,
+                                                        const Graph& source, const Graph& target,
+                                                        const DerivationLimits& limits) {
   Front fronts[2] = {Front(source, &moves), Front(target, &moves)};
   for (int step = 0; step < limits.max_steps; ++step) {
     const size_t reached = fronts[0].size() + fronts[1].size();
@@ -184,6 +173,29 @@ std::optional<std::vector<std::string>> Derivation(const RuleSet& rules, const G
     return steps;
   }
   return std::nullopt;
+}
+
+bool Types(const Rule& rule, const Binding& binding) {
+  return Admits(rule, binding) && InstantiatePattern(rule.source, binding).ok() &&
+         InstantiatePattern(rule.target, binding).ok();
+}
+
+}  // namespace
+
+std::optional<RulesUsed> Derivation(const RuleSet& rules, const Graph& source, const Graph& target,
+                                    const DerivationLimits& limits) {
+  if (TermHash(source) == TermHash(target)) return RulesUsed();
+  std::set<int64_t> degrees;
+  AddDegrees(source, &degrees);
+  AddDegrees(target, &degrees);
+  const std::vector<Move> moves = MovesWithin(rules, KindsOf(source) | KindsOf(target), degrees);
+  if (auto steps = ShortDerivation(moves, source, target, limits)) return RulesUsed{*steps};
+  std::vector<const Rule*> equations;
+  for (const Move& move : moves) equations.push_back(move.rule);
+  auto ids = EqualBySaturation(equations, {degrees.begin(), degrees.end()}, source, target,
+                               limits.saturation);
+  if (!ids) return std::nullopt;
+  return RulesUsed{*std::move(ids), /*by_saturation=*/true};
 }
 
 std::optional<Binding> RepresentativeInstance(const Rule& rule) {

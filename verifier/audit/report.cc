@@ -15,7 +15,8 @@ std::string Origin(const AuditResult& result) {
   if (result.steps.empty()) {
     return result.origin == RuleOrigin::kNew ? ", new" : ", derivable (its sides are one term)";
   }
-  return absl::StrCat(", derivable (", absl::StrJoin(result.steps, ", "), ")");
+  return absl::StrCat(result.by_saturation ? ", derivable (saturation by " : ", derivable (",
+                      absl::StrJoin(result.steps, ", "), ")");
 }
 
 struct Line {
@@ -40,6 +41,7 @@ const std::vector<Line>& Lines() {
       {"  from proved lemmas alone",
        [](const AuditResult& r) { return r.verdict == AuditVerdict::kProved && r.complete; }},
       {"  derivable", came(RuleOrigin::kDerivable)},
+      {"    by saturation", [](const AuditResult& r) { return r.by_saturation; }},
       {"  new", came(RuleOrigin::kNew)},
       {"refuted", is(AuditVerdict::kRefuted)},
       {"ill_typed", is(AuditVerdict::kIllTyped)},
@@ -98,6 +100,7 @@ Json AuditJson(const std::vector<ForeignRule>& rules, const std::vector<AuditRes
     rule["complete"] = result.complete;
     rule["origin"] = RuleOriginName(result.origin);
     rule["steps"] = Json(result.steps);
+    rule["by_saturation"] = result.by_saturation;
     rule["seconds"] = result.seconds;
     json["audit"].Append(rule);
   }

@@ -1,4 +1,4 @@
-#include "optimizer/substitution/egraph.h"
+#include "rules/equality/egraph.h"
 
 #include <algorithm>
 #include <random>
@@ -12,10 +12,10 @@
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/compute_graph.h"
 #include "optimizer/substitution/egraph_extract.h"
-#include "optimizer/substitution/egraph_match.h"
 #include "optimizer/substitution/egraph_search.h"
 #include "optimizer/substitution/egraph_selection.h"
 #include "pcg/support/data_path.h"
+#include "rules/equality/saturation.h"
 #include "rules/matching/rewrite.h"
 #include "tests/optimizer/plan_holds.h"
 #include "tests/optimizer/test_machine.h"

@@ -168,6 +168,7 @@ TEST(Audit, DerivableInAsManyStepsAsAreAllowed) {
                           {{{2, 0}, {2, 0}}}};
   Prover prover;
   options.derivation.max_steps = 1;
+  options.derivation.saturation.iterations = 0;
   AuditResult result = AuditRule(twice, options, &prover);
   EXPECT_EQ(result.verdict, AuditVerdict::kProved) << result.reason;
   EXPECT_EQ(RuleOriginName(result.origin), "new");
@@ -175,6 +176,40 @@ TEST(Audit, DerivableInAsManyStepsAsAreAllowed) {
   result = AuditRule(twice, options, &prover);
   EXPECT_EQ(RuleOriginName(result.origin), "derivable");
   EXPECT_EQ(result.steps.size(), 2u);
+}
+
+// Two nodes of the rule's pattern are one call of the foreign rule: no step of a derivation, and
+// equal all the same.
+TEST(Audit, DerivableBySaturation) {
+  const RuleSet known = RulesOf(
+      {RuleFromText("add(replicate(x0; degree=d), replicate(x1; degree=d)) -> "
+                    "replicate(add(x0, x1); degree=d)",
+                    {{2, 2}}),
+       RuleFromText("relu(replicate(x0; degree=d)) -> replicate(relu(x0); degree=d)", {{2}})});
+  AuditOptions options;
+  options.format = ForeignFormat::kUnity;
+  options.rules = &known;
+  auto replicate = [](ForeignTensor x) {
+    return ForeignOperator{
+        "OP_REPLICATE", {x}, {{"PM_PARALLEL_DIM", 0}, {"PM_PARALLEL_DEGREE", 2}}};
+  };
+  const ForeignTensor x{-1, 0}, first{0, 0}, second{1, 0}, third{2, 0};
+  const ForeignRule doubled{
+      "doubled",
+      {replicate(x), {"OP_EW_ADD", {first, first}, {}}, {"OP_RELU", {second}, {}}},
+      {{"OP_EW_ADD", {x, x}, {}}, {"OP_RELU", {first}, {}}, replicate(second)},
+      {{third, third}}};
+  Prover prover;
+  AuditResult result = AuditRule(doubled, options, &prover);
+  EXPECT_EQ(result.verdict, AuditVerdict::kProved) << result.reason;
+  EXPECT_EQ(RuleOriginName(result.origin), "derivable");
+  EXPECT_TRUE(result.by_saturation);
+  EXPECT_EQ(result.steps, (std::vector<std::string>{known.rules[0].id, known.rules[1].id}));
+  const RuleSet one = RulesOf({known.rules[1]});
+  options.rules = &one;
+  result = AuditRule(doubled, options, &prover);
+  EXPECT_EQ(RuleOriginName(result.origin), "new");
+  EXPECT_FALSE(result.by_saturation);
 }
 
 TEST(Audit, CounterexampleIsWritten) {

@@ -1,4 +1,4 @@
-#include "optimizer/substitution/egraph_match.h"
+#include "rules/equality/saturation.h"
 
 #include <algorithm>
 
@@ -142,7 +142,8 @@ bool Saturation::MayBe(const Visit& visit, ENodeId id) {
 
 void Saturation::Bind(const Plan& plan, size_t at, ENodeId id) {
   const Visit& visit = plan.visits[at];
-  if (!MayBe(visit, id) || std::find(nodes_.begin(), nodes_.end(), id) != nodes_.end()) return;
+  if (!MayBe(visit, id)) return;
+  if (!options_.shares_calls && std::find(nodes_.begin(), nodes_.end(), id) != nodes_.end()) return;
   nodes_[visit.node] = id;
   const std::vector<ClassId>& operands = egraph_.node(id).operands;
   BindOperands(plan, at, false);
@@ -241,18 +242,31 @@ const std::vector<Saturation::Instance>& Saturation::InstancesOf(const Plan& pla
       return *instances;
     }
   }
-  std::vector<std::string> free_axes;
+  std::vector<std::string> free_axes, free_degrees;
   for (const RuleVariable& variable : rule.variables) {
     if (variable.kind == VariableKind::kNumber) {
       if (binding.numbers.count(variable.name) == 0) return *instances;
     } else if (variable.kind != VariableKind::kAttribute &&
                binding.variables.count(variable.name) == 0) {
-      if (variable.kind != VariableKind::kAxis) return *instances;
-      free_axes.push_back(variable.name);
+      if (variable.kind == VariableKind::kSize) return *instances;
+      (variable.kind == VariableKind::kAxis ? free_axes : free_degrees).push_back(variable.name);
     }
   }
-  FindInstances(rule, std::move(binding), std::move(free_axes), instances);
+  ChooseDegrees(rule, std::move(binding), std::move(free_degrees), free_axes, instances);
   return *instances;
+}
+
+void Saturation::ChooseDegrees(const Rule& rule, Binding binding,
+                               std::vector<std::string> free_degrees,
+                               const std::vector<std::string>& free_axes,
+                               std::vector<Instance>* instances) {
+  if (free_degrees.empty()) return FindInstances(rule, std::move(binding), free_axes, instances);
+  const std::string name = std::move(free_degrees.back());
+  free_degrees.pop_back();
+  for (int64_t degree : options_.degrees) {
+    binding.variables[name] = degree;
+    ChooseDegrees(rule, binding, free_degrees, free_axes, instances);
+  }
 }
 
 void Saturation::FindInstances(const Rule& rule, Binding binding,

@@ -8,9 +8,10 @@
 // for all merges at once.
 //
 // Every e-node remembers the rule application that made it, and every application the e-nodes that
-// it matched: an extracted selection can be replayed as steps of a derivation (egraph_replay.h).
-#ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_H_
-#define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_H_
+// it matched: an extracted selection can be replayed as steps of a derivation
+// (optimizer/substitution/egraph_replay.h).
+#ifndef ISOMER_RULES_EQUALITY_EGRAPH_H_
+#define ISOMER_RULES_EQUALITY_EGRAPH_H_
 
 #include <cstdint>
 #include <map>
@@ -126,4 +127,4 @@ class EGraph {
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_H_
+#endif  // ISOMER_RULES_EQUALITY_EGRAPH_H_

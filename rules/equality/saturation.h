@@ -4,8 +4,8 @@
 // way; further outputs are sought among the users of bound nodes, as in rules/matching/rewrite.h.
 // Whether a rule's conditions hold at a match, and its target, depend on the matched operators and
 // on types alone, and are computed once for all matches that agree in those.
-#ifndef ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
-#define ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
+#ifndef ISOMER_RULES_EQUALITY_SATURATION_H_
+#define ISOMER_RULES_EQUALITY_SATURATION_H_
 
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
-#include "optimizer/substitution/egraph.h"
+#include "rules/equality/egraph.h"
 #include "rules/language/rule.h"
 
 namespace isomer {
@@ -28,6 +28,11 @@ struct SaturationOptions {
   int nodes = 2000;         // e-nodes
   int matches = 300;        // per rule and iteration
   int joint_matches = 100;  // the same for rules of several outputs, whose matches grow as a power
+  // Whether two nodes of a pattern may be one call: equal all the same, but no step of a
+  // derivation, which replaces calls of their own.
+  bool shares_calls = false;
+  // What variables of degrees may be that the target alone has; none: such rules are not applied.
+  std::vector<int64_t> degrees = {};
 };
 
 enum class SaturationStop { kSaturated, kNodes, kIterations, kInterrupted };
@@ -36,10 +41,9 @@ class Saturation {
  public:
   using CallUs = absl::FunctionRef<double(const Operator&, const std::vector<TensorType>&)>;
 
-  // `rules`: without parallel operators; those without source nodes (x -> ..) are skipped, as they
-  // apply without end. `stop` is polled. Most applications are not worth their space in an e-graph
-  // of limited size, so each iteration makes them in order of the time they save, by `us_of` calls
-  // that are not loaded.
+  // Rules without source nodes (x -> ..) are skipped, as they apply without end. `stop` is polled.
+  // Most applications are not worth their space in an e-graph of limited size, so each iteration
+  // makes them in order of the time they save, by `us_of` calls that are not loaded.
   Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options, CallUs us_of,
              absl::FunctionRef<bool()> stop, EGraph* egraph);
 
@@ -88,6 +92,8 @@ class Saturation {
   void Finish(const Plan& plan);
   const std::vector<Instance>& InstancesOf(const Plan& plan);
   std::vector<TensorType> OperandTypes(int pattern_node) const;
+  void ChooseDegrees(const Rule& rule, Binding binding, std::vector<std::string> free_degrees,
+                     const std::vector<std::string>& free_axes, std::vector<Instance>* instances);
   void FindInstances(const Rule& rule, Binding binding, std::vector<std::string> free_axes,
                      std::vector<Instance>* instances);
   std::vector<Binding> BindSplit(const Condition& condition, const Binding& binding) const;
@@ -118,4 +124,4 @@ class Saturation {
 
 }  // namespace isomer
 
-#endif  // ISOMER_OPTIMIZER_SUBSTITUTION_EGRAPH_MATCH_H_
+#endif  // ISOMER_RULES_EQUALITY_SATURATION_H_

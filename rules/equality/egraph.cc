@@ -1,4 +1,4 @@
-#include "optimizer/substitution/egraph.h"
+#include "rules/equality/egraph.h"
 
 #include <algorithm>
 
