@@ -13,6 +13,7 @@
 #include "pcg/support/process_pool.h"
 #include "pcg/support/progress.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/audit/array_degrees.h"
 #include "verifier/audit/foreign.pb.h"
 #include "verifier/audit/judge_translation.h"
 #include "verifier/audit/translate.h"
@@ -33,22 +34,30 @@ struct Read {
   std::variant<TranslationVerdict, Untranslated> verdict;
   bool depends_on_rank = false, has_convolutions = false;
   std::vector<Condition> shapes = {};  // Translation::shapes
+  DegreesVerdict degrees = {};         // of arrays, unless the values settle it
 
   const TranslationVerdict* judged() const { return std::get_if<TranslationVerdict>(&verdict); }
-  bool proved() const { return judged() != nullptr && judged()->kind == Kind::kProved; }
+  bool has_proved_values() const { return judged() != nullptr && judged()->kind == Kind::kProved; }
+  bool proved() const { return has_proved_values() && degrees.kind == DegreesVerdict::Kind::kHold; }
   // The source has no such instance: nothing is claimed.
   bool is_void() const {
+    if (degrees.kind == DegreesVerdict::Kind::kSourceImpossible) return true;
     if (judged() != nullptr) return judged()->kind == Kind::kSourceIllTyped;
     return std::get<Untranslated>(verdict).why == Untranslated::Why::kSourceIllTyped;
   }
   AuditVerdict Verdict() const;
   std::string Reason() const {
+    if (degrees.kind != DegreesVerdict::Kind::kHold) {
+      return absl::StrCat(
+          has_proved_values() ? "the values agree, the degrees do not: " : "degrees: ",
+          degrees.reason);
+    }
     return judged() != nullptr ? judged()->reason : std::get<Untranslated>(verdict).reason;
   }
 };
 
 AuditVerdict Read::Verdict() const {
-  if (judged() == nullptr) {
+  if (judged() == nullptr && degrees.kind == DegreesVerdict::Kind::kHold) {
     switch (std::get<Untranslated>(verdict).why) {
       case Untranslated::Why::kOutside:
         return AuditVerdict::kOutside;
@@ -59,28 +68,38 @@ AuditVerdict Read::Verdict() const {
         return AuditVerdict::kUnknown;
     }
   }
-  switch (judged()->kind) {
+  switch (judged() != nullptr ? judged()->kind : Kind::kProved) {
     case Kind::kProved:
-      return AuditVerdict::kProved;
+      break;
     case Kind::kRefuted:
       return AuditVerdict::kRefuted;
     case Kind::kSourceIllTyped:
     case Kind::kTargetIllTyped:
       return AuditVerdict::kIllTyped;
     case Kind::kUnknown:
-      break;
+      return AuditVerdict::kUnknown;
   }
-  return AuditVerdict::kUnknown;
+  switch (degrees.kind) {
+    case DegreesVerdict::Kind::kHold:
+      break;
+    case DegreesVerdict::Kind::kSourceImpossible:
+    case DegreesVerdict::Kind::kTargetImpossible:
+      return AuditVerdict::kIllTyped;
+    case DegreesVerdict::Kind::kTargetFails:
+      return AuditVerdict::kRefuted;
+  }
+  return AuditVerdict::kProved;
 }
 
 class Auditor {
  public:
-  Auditor(const ForeignRule& rule, const AuditOptions& options, Prover* prover)
-      : rule_(rule), options_(options), prover_(prover) {}
+  // `arrays`: Reading::arrays.
+  Auditor(const ForeignRule& rule, const AuditOptions& options, bool arrays, Prover* prover)
+      : rule_(rule), options_(options), arrays_(arrays), prover_(prover) {}
 
   AuditResult Run() {
     for (int rank : kRanks) {
-      Take({.rank = rank});
+      Take({.rank = rank, .arrays = arrays_});
       if (!reads_.back().depends_on_rank) break;
     }
     const bool has_convolutions =
@@ -91,6 +110,7 @@ class Auditor {
       best = Best();
     }
     AuditResult result;
+    result.as_arrays = arrays_;
     result.verdict = best->Verdict();
     result.reason = best->Reason();
     if (best->judged() != nullptr) {
@@ -108,13 +128,18 @@ class Auditor {
       // What fails at one rank may fit at another.
       read.depends_on_rank = failed->why == Untranslated::Why::kSourceIllTyped ||
                              failed->why == Untranslated::Why::kTargetIllTyped;
+      if (arrays_ && failed->rank > 0) read.degrees = CheckDegrees(rule_, failed->rank);
       read.verdict = std::move(*failed);
     } else {
       const Translation& translation = std::get<Translation>(translated);
       read.depends_on_rank = translation.depends_on_rank;
       read.has_convolutions = translation.has_convolutions;
       read.shapes = translation.shapes;
-      read.verdict = JudgeTranslation(translation, options_.format, prover_);
+      read.verdict = arrays_ ? JudgeOfWhole(translation, prover_)
+                             : JudgeTranslation(translation, options_.format, prover_);
+      if (arrays_ && read.has_proved_values()) {
+        read.degrees = CheckDegrees(rule_, translation.rule.ranks[0][0]);
+      }
       if (translation.narrower && !IsSettled(*read.judged())) {
         read.verdict = Untranslated{
             Untranslated::Why::kOutside,
@@ -169,19 +194,21 @@ class Auditor {
 
   void Explain(const Read& best, AuditResult* result) {
     const TranslationVerdict& judged = *best.judged();
+    result->values_differ = judged.kind == Kind::kRefuted &&
+                            judged.counterexample->kind == Counterexample::Kind::kValues;
     if (judged.kind == Kind::kRefuted && !options_.counterexample_dir.empty()) {
       const std::string stem =
           absl::StrCat(options_.counterexample_dir, "/", absl::StrJoin(SafeName(rule_.name), ""));
       const absl::Status saved = SaveCounterexample(stem, judged.rule, *judged.counterexample);
       if (!saved.ok()) absl::StrAppend(&result->reason, " (", saved.message(), ")");
     }
-    if (judged.kind != Kind::kProved) return;
+    if (!best.proved()) return;
     result->complete = judged.complete;
     for (const Condition& condition : judged.conditions) {
       (IsOfFormat(condition, best) ? result->conditions : result->here_also)
           .push_back(condition.ToString());
     }
-    if (judged.whole_only) {
+    if (judged.whole_only && !arrays_) {
       result->here_also.push_back("no tensor is partitioned, copied or a partial sum");
     }
     std::vector<int> ranks;
@@ -210,7 +237,8 @@ class Auditor {
     if (std::find(read.shapes.begin(), read.shapes.end(), condition) != read.shapes.end()) {
       return false;
     }
-    return condition.kind == Condition::Kind::kEqual || options_.format != ForeignFormat::kTaso;
+    return condition.kind == Condition::Kind::kEqual ||
+           (options_.format != ForeignFormat::kTaso && !arrays_);
   }
 
   void Derive(const Rule& rule, AuditResult* result) {
@@ -237,6 +265,7 @@ class Auditor {
 
   const ForeignRule& rule_;
   const AuditOptions& options_;
+  const bool arrays_;
   Prover* const prover_;
   std::vector<Read> reads_;
 };
@@ -251,6 +280,8 @@ std::string Serialize(const AuditResult& result) {
   message.set_origin(static_cast<int>(result.origin));
   message.mutable_steps()->Add(result.steps.begin(), result.steps.end());
   message.mutable_here_also()->Add(result.here_also.begin(), result.here_also.end());
+  message.set_as_arrays(result.as_arrays);
+  message.set_values_differ(result.values_differ);
   message.set_by_saturation(result.by_saturation);
   message.set_seconds(result.seconds);
   return message.SerializeAsString();
@@ -268,6 +299,8 @@ AuditResult Deserialize(const std::string& bytes) {
   result.complete = message.complete();
   result.origin = static_cast<RuleOrigin>(message.origin());
   result.steps.assign(message.steps().begin(), message.steps().end());
+  result.as_arrays = message.as_arrays();
+  result.values_differ = message.values_differ();
   result.by_saturation = message.by_saturation();
   result.seconds = message.seconds();
   result.here_also.assign(message.here_also().begin(), message.here_also().end());
@@ -306,7 +339,18 @@ absl::string_view RuleOriginName(RuleOrigin origin) {
 
 AuditResult AuditRule(const ForeignRule& rule, const AuditOptions& options, Prover* prover) {
   const auto start = std::chrono::steady_clock::now();
-  AuditResult result = Auditor(rule, options, prover).Run();
+  AuditResult result = Auditor(rule, options, /*arrays=*/false, prover).Run();
+  if (options.format == ForeignFormat::kUnity && result.verdict != AuditVerdict::kProved) {
+    // What our types do not say may be true of arrays with a dim of replicas; what they refuse,
+    // only a proof overrules.
+    AuditResult of_arrays = Auditor(rule, options, /*arrays=*/true, prover).Run();
+    const bool is_open =
+        result.verdict == AuditVerdict::kOutside || result.verdict == AuditVerdict::kUnknown;
+    if (of_arrays.verdict == AuditVerdict::kProved ||
+        (is_open && of_arrays.verdict != AuditVerdict::kOutside)) {
+      result = std::move(of_arrays);
+    }
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -39,6 +39,8 @@ struct AuditResult {
   std::string equation;   // as a rule of ours; empty if it is none
   bool complete = false;  // kProved: no lemma is only checked
   RuleOrigin origin = RuleOrigin::kNotSought;
+  bool values_differ = false;  // kRefuted: not in types alone
+  bool as_arrays = false;      // judged with the replica dim as a dim of arrays (Reading::arrays)
   std::vector<std::string> steps;  // kDerivable: ids of rules
   bool by_saturation = false;  // kDerivable: `steps` is the rules that equality saturation needs
   double seconds = 0;

@@ -51,6 +51,13 @@ class Judge {
   Judge(const Translation& translation, ForeignFormat format, Prover* prover)
       : translation_(translation), format_(format), prover_(prover) {}
 
+  TranslationVerdict RunOfWhole() {
+    if (auto decided = JudgeWhole()) return *std::move(decided);
+    Judgement undecided;
+    undecided.record.note = "neither proved nor refuted of tensors that are not parallel";
+    return NotProved(undecided, undecided);
+  }
+
   TranslationVerdict Run() {
     Conditions extra;
     Judgement first = Try(extra);
@@ -229,6 +236,10 @@ class Judge {
 TranslationVerdict JudgeTranslation(const Translation& translation, ForeignFormat format,
                                     Prover* prover) {
   return Judge(translation, format, prover).Run();
+}
+
+TranslationVerdict JudgeOfWhole(const Translation& translation, Prover* prover) {
+  return Judge(translation, ForeignFormat::kTaso, prover).RunOfWhole();
 }
 
 }  // namespace isomer

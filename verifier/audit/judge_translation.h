@@ -28,6 +28,9 @@ struct TranslationVerdict {
 TranslationVerdict JudgeTranslation(const Translation& translation, ForeignFormat format,
                                     Prover* prover);
 
+// The same of tensors that are not parallel alone.
+TranslationVerdict JudgeOfWhole(const Translation& translation, Prover* prover);
+
 }  // namespace isomer
 
 #endif  // ISOMER_VERIFIER_AUDIT_JUDGE_TRANSLATION_H_

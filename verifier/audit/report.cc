@@ -34,6 +34,8 @@ const std::vector<Line>& Lines() {
   };
   static const auto* const lines = new std::vector<Line>{
       {"proved", is(AuditVerdict::kProved)},
+      {"  as arrays",
+       [](const AuditResult& r) { return r.verdict == AuditVerdict::kProved && r.as_arrays; }},
       {"  without conditions",
        [](const AuditResult& r) {
          return r.verdict == AuditVerdict::kProved && r.conditions.empty();
@@ -44,6 +46,7 @@ const std::vector<Line>& Lines() {
       {"    by saturation", [](const AuditResult& r) { return r.by_saturation; }},
       {"  new", came(RuleOrigin::kNew)},
       {"refuted", is(AuditVerdict::kRefuted)},
+      {"  in values", [](const AuditResult& r) { return r.values_differ; }},
       {"ill_typed", is(AuditVerdict::kIllTyped)},
       {"unknown", is(AuditVerdict::kUnknown)},
       {"outside", is(AuditVerdict::kOutside)},
@@ -62,8 +65,8 @@ std::string AuditText(const std::vector<ForeignRule>& rules,
   std::string text;
   for (size_t i = 0; i < results.size(); ++i) {
     const AuditResult& result = results[i];
-    absl::StrAppend(&text, rules[i].name, ": ", AuditVerdictName(result.verdict), Origin(result),
-                    "\n");
+    absl::StrAppend(&text, rules[i].name, ": ", AuditVerdictName(result.verdict),
+                    result.as_arrays ? " (as arrays)" : "", Origin(result), "\n");
     if (!result.equation.empty()) absl::StrAppend(&text, "    ", result.equation, "\n");
     if (!result.conditions.empty()) {
       absl::StrAppend(&text, "    holds if ", absl::StrJoin(result.conditions, ", "), "\n");
@@ -100,6 +103,8 @@ Json AuditJson(const std::vector<ForeignRule>& rules, const std::vector<AuditRes
     rule["complete"] = result.complete;
     rule["origin"] = RuleOriginName(result.origin);
     rule["steps"] = Json(result.steps);
+    rule["values_differ"] = result.values_differ;
+    rule["as_arrays"] = result.as_arrays;
     rule["by_saturation"] = result.by_saturation;
     rule["seconds"] = result.seconds;
     json["audit"].Append(rule);

@@ -21,9 +21,9 @@ constexpr int kMaxUnifications = 256;
 // The ranks of a rule's inputs: what operators say, and what they need equal.
 class RankFinder {
  public:
-  RankFinder(const ForeignRule& rule, ForeignFormat format,
+  RankFinder(const ForeignRule& rule, ForeignFormat format, bool arrays,
              const std::map<ForeignTensor, int>& inputs)
-      : inputs_(inputs), unity_(format == ForeignFormat::kUnity) {
+      : inputs_(inputs), unity_(format == ForeignFormat::kUnity), arrays_(arrays) {
     slots_ = static_cast<int>(inputs.size());
     const int source = slots_;
     slots_ += static_cast<int>(rule.source.size());
@@ -65,7 +65,7 @@ class RankFinder {
                          op.type == "OP_POOL2D_MAX" || op.type == "OP_POOL2D_AVG";
     if (windows && !unity_) rank_[Root(slot)] = 4;
     if (const auto dims = op.Find("PM_NUMDIM")) {
-      rank_[Root(slot)] = static_cast<int>(*dims) - (unity_ ? 1 : 0);
+      rank_[Root(slot)] = static_cast<int>(*dims) - (unity_ && !arrays_ ? 1 : 0);
     }
   }
 
@@ -75,7 +75,7 @@ class RankFinder {
   }
 
   const std::map<ForeignTensor, int> inputs_;
-  const bool unity_;
+  const bool unity_, arrays_;
   int slots_ = 0;
   std::vector<int> parent_, rank_;
   std::set<int> scalars_;
@@ -111,7 +111,8 @@ class Translator {
   std::variant<Translation, Untranslated> Run() {
     if (source_inputs_ == 0) return Untranslated{Untranslated::Why::kUnknown, "it has no input"};
     if (static_cast<int>(inputs_.size()) > source_inputs_) return UsesNewInput();
-    RankFinder finder(rule_, format_, inputs_);
+    RankFinder finder(rule_, format_, reading_.arrays, inputs_);
+    const int otherwise = reading_.rank + (reading_.arrays ? 1 : 0);
     for (auto& [tensor, input] : ByInput()) {
       if (finder.IsScalar(input)) {
         numbers_[tensor] = absl::StrCat("f", numbers_.size());
@@ -120,7 +121,7 @@ class Translator {
         continue;
       }
       inputs_[tensor] = static_cast<int>(ranks_.size());
-      ranks_.push_back(finder.RankOf(input, reading_.rank, &result_.depends_on_rank));
+      ranks_.push_back(finder.RankOf(input, otherwise, &result_.depends_on_rank));
       if (ranks_.back() < 1 || ranks_.back() > kMaxRank) {
         return Untranslated{Untranslated::Why::kSourceIllTyped, "an input has no logical dim"};
       }
@@ -217,7 +218,7 @@ class Translator {
   absl::Status AddSide(const std::string& side, const std::vector<ForeignOperator>& ops,
                        int64_t groups, SizeTies* ties, Pattern* pattern,
                        std::vector<std::vector<TypedTensor>>* outputs) {
-    OperatorTranslator translator(format_, groups, ties, pattern);
+    OperatorTranslator translator(format_, reading_.arrays, groups, ties, pattern);
     const bool of_source = pattern == &result_.rule.source;
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       std::vector<TypedTensor> operands;
@@ -293,19 +294,19 @@ class Translator {
         std::vector<IntExpr> sizes;
         for (const Extent& unresolved : split.sizes) {
           const Extent size = Substituted(unresolved, substitution_);
-          const bool nameable = side == 0 && IsBareSymbol(size);
           if (size.known()) {
             sizes.push_back(IntExpr::Constant(size.constant()));
           } else if (names.contains(size)) {
             sizes.push_back(names[size]);
-          } else if (nameable) {
+          } else if (side == 0) {
             const std::string name = absl::StrCat("n", ++sizes_named);
             result_.rule.variables.push_back({name, VariableKind::kSize});
             sizes.push_back(names[size] = IntExpr::Variable(name));
           } else {
             return Untranslated{Untranslated::Why::kUnknown,
                                 absl::StrCat("a Split makes a part of size ", SizeText(size),
-                                             ", which is the size of no input")};
+                                             ", which is the size of no input"),
+                                ranks_[0]};
           }
         }
         for (AttributePattern& attribute : pattern->nodes[split.node].attributes) {

@@ -20,6 +20,10 @@ namespace isomer {
 struct Reading {
   int rank = 2;        // logical dims of the tensors whose rank nothing in the rule says
   int64_t groups = 1;  // of the convolutions of the source
+  // Of Unity: the replica dim is a dim like others, the first, and degrees are no part of the rule
+  // (verifier/audit/array_degrees.h): Partition and Combine do nothing, Replicate repeats along its
+  // dim, Reduce adds pieces.
+  bool arrays = false;
 };
 
 struct Translation {
@@ -41,6 +45,7 @@ struct Untranslated {
   enum class Why { kOutside, kSourceIllTyped, kTargetIllTyped, kUnknown };
   Why why = Why::kUnknown;
   std::string reason;  // begins with the operator: "target operator 1 (OP_MATMUL): ..."
+  int rank = -1;       // kUnknown: of the first input, if both sides have shapes that fit
 };
 
 std::variant<Translation, Untranslated> Translate(const ForeignRule& rule, ForeignFormat format,

@@ -98,14 +98,14 @@ absl::StatusOr<TypedTensor> OperatorTranslator::Activated(const ForeignOperator&
 }
 
 absl::StatusOr<int> OperatorTranslator::AxisOf(int64_t dim, int rank) const {
-  const int64_t axis = format_ == ForeignFormat::kUnity ? dim - 1 : dim;
+  const int64_t axis = HasReplicaDim() ? dim - 1 : dim;
   if (axis >= 0 && axis < rank) return static_cast<int>(axis);
   return absl::InvalidArgumentError(absl::StrCat("has no dim ", dim, ": ", rank, " logical dims"));
 }
 
 absl::Status OperatorTranslator::CheckNumDims(const ForeignOperator& op, int rank) const {
   const auto dims = op.Find("PM_NUMDIM");
-  const int logical = rank + (format_ == ForeignFormat::kUnity ? 1 : 0);
+  const int logical = rank + (HasReplicaDim() ? 1 : 0);
   if (!dims || *dims == logical) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("PM_NUMDIM is ", *dims, ", its operand has ", logical, " dims"));
@@ -114,9 +114,10 @@ absl::Status OperatorTranslator::CheckNumDims(const ForeignOperator& op, int ran
 absl::StatusOr<std::vector<TypedTensor>> OperatorTranslator::Translate(
     const ForeignOperator& op, const std::vector<TypedTensor>& operands, int fresh) {
   ISOMER_ASSIGN_OR_RETURN(std::vector<TypedTensor> outputs, Dispatch(op, operands, fresh));
-  const bool copied = (op.type == "OP_REPLICATE" && op.Find("PM_PARALLEL_DIM") == 0) ||
-                      std::any_of(operands.begin(), operands.end(),
-                                  [](const TypedTensor& operand) { return operand.copied; });
+  const bool copied =
+      (HasReplicaDim() && op.type == "OP_REPLICATE" && op.Find("PM_PARALLEL_DIM") == 0) ||
+      std::any_of(operands.begin(), operands.end(),
+                  [](const TypedTensor& operand) { return operand.copied; });
   for (TypedTensor& output : outputs) output.copied = copied;
   return outputs;
 }
@@ -211,7 +212,7 @@ OperatorTranslator::Result OperatorTranslator::Concat(const ForeignOperator& op,
   ISOMER_ASSIGN_OR_RETURN(const int64_t dim, Parameter(op, "PM_AXIS"));
   ISOMER_RETURN_IF_ERROR(CheckNumDims(op, y.rank()));
   if (operands.size() < 2) return absl::UnimplementedError("joins a single tensor");
-  if (format_ == ForeignFormat::kUnity && dim == 0) {
+  if (HasReplicaDim() && dim == 0) {
     for (const TypedTensor& x : operands) ISOMER_RETURN_IF_ERROR(ties_->Equal(x.shape, y.shape));
     y.ref = Emit(OpKind::kConcatPartials, refs);
     return Result({std::move(y)});
@@ -238,7 +239,7 @@ OperatorTranslator::Result OperatorTranslator::Split(const ForeignOperator& op,
                                                      const TypedTensor& x, int fresh) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t dim, Parameter(op, "PM_AXIS"));
   ISOMER_RETURN_IF_ERROR(CheckNumDims(op, x.rank()));
-  if (format_ == ForeignFormat::kUnity && dim == 0) {
+  if (HasReplicaDim() && dim == 0) {
     return absl::UnimplementedError("takes the replica dim apart");
   }
   ISOMER_ASSIGN_OR_RETURN(const int axis, AxisOf(dim, x.rank()));

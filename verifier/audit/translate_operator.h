@@ -14,9 +14,11 @@ namespace isomer {
 // Adds calls to a pattern. Sizes in attributes are kept beside it until all sizes are known.
 class OperatorTranslator {
  public:
-  // `groups`: of every convolution; 0: they follow from the operands' channels.
-  OperatorTranslator(ForeignFormat format, int64_t groups, SizeTies* ties, Pattern* pattern)
-      : format_(format), groups_(groups), ties_(ties), pattern_(pattern) {}
+  // `arrays`: Reading::arrays. `groups`: of every convolution; 0: they follow from the operands'
+  // channels.
+  OperatorTranslator(ForeignFormat format, bool arrays, int64_t groups, SizeTies* ties,
+                     Pattern* pattern)
+      : format_(format), arrays_(arrays), groups_(groups), ties_(ties), pattern_(pattern) {}
 
   // The outputs of `op`. `fresh`: symbols from it on are the operator's own.
   // Errors: InvalidArgument: ill-typed; Unimplemented: not among our operators; Unknown: its
@@ -60,6 +62,8 @@ class OperatorTranslator {
   Result Convolution(const ForeignOperator& op, const TypedTensor& x, const TypedTensor& w);
   Result Pool(OpKind kind, const ForeignOperator& op, const TypedTensor& x);
   Result Enlarge(const ForeignOperator& op, const std::vector<TypedTensor>& operands);
+  // Whether dim 0 is that of replicas, and no dim of ours.
+  bool HasReplicaDim() const { return format_ == ForeignFormat::kUnity && !arrays_; }
   Result Parallel(OpKind kind, const ForeignOperator& op, const TypedTensor& x, int fresh);
   TypedTensor RepeatAlong(const TypedTensor& x, int axis, int64_t times);
   absl::StatusOr<TypedTensor> AddPieces(const TypedTensor& x, int axis, int64_t pieces, int fresh);
@@ -71,6 +75,7 @@ class OperatorTranslator {
   absl::StatusOr<Window> SlideWindow(const ForeignOperator& op, const TypedTensor& x) const;
 
   const ForeignFormat format_;
+  const bool arrays_;
   const int64_t groups_;
   SizeTies* const ties_;
   Pattern* const pattern_;

@@ -24,7 +24,7 @@ OperatorTranslator::Result OperatorTranslator::Parallel(OpKind kind, const Forei
   ISOMER_ASSIGN_OR_RETURN(const int64_t dim, Parameter(op, "PM_PARALLEL_DIM"));
   ISOMER_ASSIGN_OR_RETURN(const int64_t degree, Parameter(op, "PM_PARALLEL_DEGREE"));
   const bool of_values = kind == OpKind::kReplicate || kind == OpKind::kReduce;
-  if (dim == 0) {
+  if (HasReplicaDim() && dim == 0) {
     if (!of_values) return absl::UnimplementedError("partitions the replica dim");
     if (kind == OpKind::kReduce && x.copied) {
       return absl::UnimplementedError("adds copies, which our types tell from partial sums");
@@ -33,12 +33,13 @@ OperatorTranslator::Result OperatorTranslator::Parallel(OpKind kind, const Forei
   }
   ISOMER_ASSIGN_OR_RETURN(const int axis, AxisOf(dim, x.rank()));
   if (!of_values) {
+    if (arrays_) return Result({x});
     return Result({Unary(kind, x, {Integer("axis", axis - x.rank()), Integer("degree", degree)})});
   }
   if (degree < 2 || degree > kMaxRepetitions) {
     return absl::UnimplementedError(absl::StrCat("of degree ", degree, " along a logical dim"));
   }
-  narrower_ = true;
+  narrower_ = !arrays_;
   if (kind == OpKind::kReplicate) return Result({RepeatAlong(x, axis, degree)});
   ISOMER_ASSIGN_OR_RETURN(TypedTensor sum, AddPieces(x, axis, degree, fresh));
   return Result({std::move(sum)});
@@ -49,13 +50,15 @@ TypedTensor OperatorTranslator::RepeatAlong(const TypedTensor& x, int axis, int6
   y.ref = Emit(OpKind::kConcat, std::vector<PatternRef>(times, x.ref),
                {Integer("axis", axis - x.rank())});
   y.shape[axis] = x.shape[axis] * times;
+  if (arrays_) return y;
   return Unary(OpKind::kPartition, y, {Integer("axis", axis - x.rank()), Integer("degree", times)});
 }
 
 absl::StatusOr<TypedTensor> OperatorTranslator::AddPieces(const TypedTensor& x, int axis,
                                                           int64_t pieces, int fresh) {
   const AttributePattern along = Integer("axis", axis - x.rank());
-  TypedTensor y = Unary(OpKind::kCombine, x, {along, Integer("degree", pieces)});
+  TypedTensor y = x;
+  if (!arrays_) y = Unary(OpKind::kCombine, x, {along, Integer("degree", pieces)});
   ISOMER_ASSIGN_OR_RETURN(const std::vector<TensorPiece> parts,
                           SplitEvenly(y, axis, static_cast<int>(pieces), fresh, ties_));
   const PatternRef split =

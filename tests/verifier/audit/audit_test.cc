@@ -119,7 +119,8 @@ TEST(Audit, WhatTheFormatHasNotRefutesNothing) {
 }
 
 // Our types hold a tensor twice along a dim only if the dim was whole; that FlexFlow may have it
-// otherwise is no fault of the rule. But pieces of what is not partitioned nobody has.
+// otherwise is no fault of the rule, which is judged as one of arrays. But pieces of what is not
+// partitioned nobody has.
 TEST(Audit, TypesThatAreNarrowerThanTheFormatsRefuteNothing) {
   auto parallel = [](const std::string& type, int of, int64_t dim) {
     return ForeignOperator{type, {{of, 0}}, {{"PM_PARALLEL_DIM", dim}, {"PM_PARALLEL_DEGREE", 2}}};
@@ -131,12 +132,78 @@ TEST(Audit, TypesThatAreNarrowerThanTheFormatsRefuteNothing) {
                           {parallel("OP_REPLICATE", -1, 1), parallel("OP_REPLICATE", 0, 1)},
                           {parallel("OP_REPLICATE", -1, 1), parallel("OP_REPLICATE", 0, 1)},
                           {{{1, 0}, {1, 0}}}};
-  EXPECT_EQ(AuditRule(twice, options, &prover).verdict, AuditVerdict::kOutside);
+  const AuditResult result = AuditRule(twice, options, &prover);
+  EXPECT_EQ(result.verdict, AuditVerdict::kProved) << result.reason;
+  EXPECT_TRUE(result.as_arrays);
   const ForeignRule bare{"bare",
                          {parallel("OP_PARTITION", -1, 1), parallel("OP_REDUCE", 0, 1)},
                          {parallel("OP_REDUCE", -1, 1)},
                          {{{1, 0}, {0, 0}}}};
   EXPECT_EQ(AuditRule(bare, options, &prover).verdict, AuditVerdict::kRefuted);
+}
+
+// Copies that are summed, and pieces of the replica dim: no tensors of ours, but arrays.
+TEST(Audit, TheReplicaDimAsADim) {
+  using enum AuditVerdict;
+  auto parallel = [](const std::string& type, ForeignTensor of, int64_t dim) {
+    return ForeignOperator{type, {of}, {{"PM_PARALLEL_DIM", dim}, {"PM_PARALLEL_DEGREE", 2}}};
+  };
+  const ForeignTensor x{-1, 0}, y{-2, 0}, first{0, 0}, second{1, 0}, third{2, 0};
+  const ForeignOperator add{"OP_EW_ADD", {x, y}, {}},
+      joined{"OP_CONCAT", {x, y}, {{"PM_AXIS", 0}, {"PM_NUMDIM", 3}}};
+  const struct {
+    ForeignRule rule;
+    AuditVerdict verdict;
+    std::string says;
+  } cases[] = {
+      {{"sum of copies",
+        {parallel("OP_PARTITION", x, 1), parallel("OP_REPLICATE", first, 0),
+         parallel("OP_REDUCE", second, 0)},
+        {parallel("OP_REPLICATE", x, 0), parallel("OP_REDUCE", first, 0),
+         parallel("OP_PARTITION", second, 1)},
+        {{third, third}}},
+       kProved,
+       ""},
+      {{"cut along another dim",
+        {parallel("OP_PARTITION", x, 1), parallel("OP_REPLICATE", first, 0),
+         parallel("OP_REDUCE", second, 0)},
+        {parallel("OP_REPLICATE", x, 0), parallel("OP_REDUCE", first, 0),
+         parallel("OP_PARTITION", second, 2)},
+        {{third, third}}},
+       kIllTyped,
+       "the values agree, the degrees do not: mapped output 0: no degrees fit"},
+      {{"a sum of copies is no copy",
+        {parallel("OP_REPLICATE", x, 0), parallel("OP_REDUCE", first, 0)},
+        {{"OP_IDENTITY", {x}, {}}},
+        {{second, first}}},
+       kRefuted,
+       "in the source and"},
+      {{"only of what has no replicas",
+        {add},
+        {joined, parallel("OP_PARTITION", first, 0), parallel("OP_REDUCE", second, 0)},
+        {{first, third}}},
+       kRefuted,
+       "input -1 in 2 x 1 x 1 pieces: target operator 0 (OP_CONCAT) does not fit"},
+      {{"relu of both",
+        {{"OP_RELU", {x}, {}},
+         {"OP_RELU", {y}, {}},
+         {"OP_CONCAT", {first, second}, {{"PM_AXIS", 0}, {"PM_NUMDIM", 3}}}},
+        {joined, {"OP_RELU", {first}, {}}},
+        {{third, second}}},
+       kProved,
+       ""},
+  };
+  AuditOptions options;
+  options.format = ForeignFormat::kUnity;
+  Prover prover;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.rule.name);
+    const AuditResult result = AuditRule(c.rule, options, &prover);
+    EXPECT_EQ(AuditVerdictName(result.verdict), AuditVerdictName(c.verdict)) << result.reason;
+    EXPECT_TRUE(result.as_arrays);
+    EXPECT_EQ(result.values_differ, absl::StrContains(c.says, "in the source and"));
+    EXPECT_TRUE(absl::StrContains(result.reason, c.says)) << result.reason;
+  }
 }
 
 RuleSet RulesOf(std::vector<Rule> rules) {
