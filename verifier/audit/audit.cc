@@ -57,7 +57,16 @@ struct Read {
 };
 
 AuditVerdict Read::Verdict() const {
-  if (judged() == nullptr && degrees.kind == DegreesVerdict::Kind::kHold) {
+  switch (degrees.kind) {
+    case DegreesVerdict::Kind::kSourceImpossible:
+    case DegreesVerdict::Kind::kTargetImpossible:
+      return AuditVerdict::kIllTyped;
+    case DegreesVerdict::Kind::kTargetFails:  // The values are proved.
+      return AuditVerdict::kRefuted;
+    case DegreesVerdict::Kind::kHold:
+      break;
+  }
+  if (judged() == nullptr) {
     switch (std::get<Untranslated>(verdict).why) {
       case Untranslated::Why::kOutside:
         return AuditVerdict::kOutside;
@@ -68,27 +77,18 @@ AuditVerdict Read::Verdict() const {
         return AuditVerdict::kUnknown;
     }
   }
-  switch (judged() != nullptr ? judged()->kind : Kind::kProved) {
+  switch (judged()->kind) {
     case Kind::kProved:
-      break;
+      return AuditVerdict::kProved;
     case Kind::kRefuted:
       return AuditVerdict::kRefuted;
     case Kind::kSourceIllTyped:
     case Kind::kTargetIllTyped:
       return AuditVerdict::kIllTyped;
     case Kind::kUnknown:
-      return AuditVerdict::kUnknown;
-  }
-  switch (degrees.kind) {
-    case DegreesVerdict::Kind::kHold:
       break;
-    case DegreesVerdict::Kind::kSourceImpossible:
-    case DegreesVerdict::Kind::kTargetImpossible:
-      return AuditVerdict::kIllTyped;
-    case DegreesVerdict::Kind::kTargetFails:
-      return AuditVerdict::kRefuted;
   }
-  return AuditVerdict::kProved;
+  return AuditVerdict::kUnknown;
 }
 
 class Auditor {
@@ -137,9 +137,7 @@ class Auditor {
       read.shapes = translation.shapes;
       read.verdict = arrays_ ? JudgeOfWhole(translation, prover_)
                              : JudgeTranslation(translation, options_.format, prover_);
-      if (arrays_ && read.has_proved_values()) {
-        read.degrees = CheckDegrees(rule_, translation.rule.ranks[0][0]);
-      }
+      if (arrays_) SetDegrees(CheckDegrees(rule_, translation.rule.ranks[0][0]), &read);
       if (translation.narrower && !IsSettled(*read.judged())) {
         read.verdict = Untranslated{
             Untranslated::Why::kOutside,
@@ -148,6 +146,12 @@ class Auditor {
       }
     }
     reads_.push_back(std::move(read));
+  }
+
+  // What no tensors have the degrees for is of no value, whatever its values.
+  static void SetDegrees(DegreesVerdict degrees, Read* read) {
+    const bool some_fit = degrees.kind == DegreesVerdict::Kind::kTargetFails;
+    if (read->has_proved_values() || !some_fit) read->degrees = std::move(degrees);
   }
 
   // Whether a verdict stands where our types are narrower than the format's: pieces of a dim that
@@ -194,7 +198,8 @@ class Auditor {
 
   void Explain(const Read& best, AuditResult* result) {
     const TranslationVerdict& judged = *best.judged();
-    result->values_differ = judged.kind == Kind::kRefuted &&
+    result->values_differ = result->verdict == AuditVerdict::kRefuted &&
+                            judged.kind == Kind::kRefuted &&
                             judged.counterexample->kind == Counterexample::Kind::kValues;
     if (judged.kind == Kind::kRefuted && !options_.counterexample_dir.empty()) {
       const std::string stem =
@@ -203,7 +208,7 @@ class Auditor {
       if (!saved.ok()) absl::StrAppend(&result->reason, " (", saved.message(), ")");
     }
     if (!best.proved()) return;
-    result->complete = judged.complete;
+    if (!judged.complete) result->verdict = AuditVerdict::kChecked;
     for (const Condition& condition : judged.conditions) {
       (IsOfFormat(condition, best) ? result->conditions : result->here_also)
           .push_back(condition.ToString());
@@ -276,7 +281,6 @@ std::string Serialize(const AuditResult& result) {
   message.set_reason(result.reason);
   message.mutable_conditions()->Add(result.conditions.begin(), result.conditions.end());
   message.set_equation(result.equation);
-  message.set_complete(result.complete);
   message.set_origin(static_cast<int>(result.origin));
   message.mutable_steps()->Add(result.steps.begin(), result.steps.end());
   message.mutable_here_also()->Add(result.here_also.begin(), result.here_also.end());
@@ -296,7 +300,6 @@ AuditResult Deserialize(const std::string& bytes) {
   result.reason = message.reason();
   result.conditions.assign(message.conditions().begin(), message.conditions().end());
   result.equation = message.equation();
-  result.complete = message.complete();
   result.origin = static_cast<RuleOrigin>(message.origin());
   result.steps.assign(message.steps().begin(), message.steps().end());
   result.as_arrays = message.as_arrays();
@@ -313,6 +316,8 @@ absl::string_view AuditVerdictName(AuditVerdict verdict) {
   switch (verdict) {
     case AuditVerdict::kProved:
       return "proved";
+    case AuditVerdict::kChecked:
+      return "checked";
     case AuditVerdict::kRefuted:
       return "refuted";
     case AuditVerdict::kIllTyped:
@@ -340,14 +345,13 @@ absl::string_view RuleOriginName(RuleOrigin origin) {
 AuditResult AuditRule(const ForeignRule& rule, const AuditOptions& options, Prover* prover) {
   const auto start = std::chrono::steady_clock::now();
   AuditResult result = Auditor(rule, options, /*arrays=*/false, prover).Run();
-  if (options.format == ForeignFormat::kUnity && result.verdict != AuditVerdict::kProved) {
+  if (options.format == ForeignFormat::kUnity && !IsTrue(result.verdict)) {
     // What our types do not say may be true of arrays with a dim of replicas; what they refuse,
     // only a proof overrules.
     AuditResult of_arrays = Auditor(rule, options, /*arrays=*/true, prover).Run();
     const bool is_open =
         result.verdict == AuditVerdict::kOutside || result.verdict == AuditVerdict::kUnknown;
-    if (of_arrays.verdict == AuditVerdict::kProved ||
-        (is_open && of_arrays.verdict != AuditVerdict::kOutside)) {
+    if (IsTrue(of_arrays.verdict) || (is_open && of_arrays.verdict != AuditVerdict::kOutside)) {
       result = std::move(of_arrays);
     }
   }

@@ -14,13 +14,17 @@ namespace isomer {
 
 enum class AuditVerdict {
   kProved,    // for every well-typed instance, or under `conditions`
+  kChecked,   // the same, but that values agree was evaluated at representative calls, not proved
   kRefuted,   // a counterexample shows it
   kIllTyped,  // a side is never well typed
   kUnknown,   // neither proved nor refuted
   kOutside,   // an operator that we do not have
 };
-inline constexpr int kNumAuditVerdicts = 5;
+inline constexpr int kNumAuditVerdicts = 6;
 absl::string_view AuditVerdictName(AuditVerdict verdict);
+inline bool IsTrue(AuditVerdict verdict) {
+  return verdict == AuditVerdict::kProved || verdict == AuditVerdict::kChecked;
+}
 
 enum class RuleOrigin {
   kNotSought,  // the rule is not proved, or no rules were given
@@ -31,13 +35,12 @@ absl::string_view RuleOriginName(RuleOrigin origin);
 
 struct AuditResult {
   AuditVerdict verdict = AuditVerdict::kUnknown;
-  std::string reason;                   // kProved: empty; kRefuted: the counterexample
-  std::vector<std::string> conditions;  // kProved: under which it holds; empty: always
+  std::string reason;                   // kProved, kChecked: empty; kRefuted: the counterexample
+  std::vector<std::string> conditions;  // the same: under which it holds; empty: always
   // What our rule must say besides, for what the format has not: operands that broadcast, and, of
   // TASO's rules, tensors that are partitioned or partial sums.
   std::vector<std::string> here_also;
-  std::string equation;   // as a rule of ours; empty if it is none
-  bool complete = false;  // kProved: no lemma is only checked
+  std::string equation;  // as a rule of ours; empty if it is none
   RuleOrigin origin = RuleOrigin::kNotSought;
   bool values_differ = false;  // kRefuted: not in types alone
   bool as_arrays = false;      // judged with the replica dim as a dim of arrays (Reading::arrays)

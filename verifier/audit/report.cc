@@ -40,11 +40,10 @@ const std::vector<Line>& Lines() {
        [](const AuditResult& r) {
          return r.verdict == AuditVerdict::kProved && r.conditions.empty();
        }},
-      {"  from proved lemmas alone",
-       [](const AuditResult& r) { return r.verdict == AuditVerdict::kProved && r.complete; }},
-      {"  derivable", came(RuleOrigin::kDerivable)},
-      {"    by saturation", [](const AuditResult& r) { return r.by_saturation; }},
-      {"  new", came(RuleOrigin::kNew)},
+      {"checked", is(AuditVerdict::kChecked)},
+      {"derivable", came(RuleOrigin::kDerivable)},
+      {"  by saturation", [](const AuditResult& r) { return r.by_saturation; }},
+      {"new", came(RuleOrigin::kNew)},
       {"refuted", is(AuditVerdict::kRefuted)},
       {"  in values", [](const AuditResult& r) { return r.values_differ; }},
       {"ill_typed", is(AuditVerdict::kIllTyped)},
@@ -100,7 +99,6 @@ Json AuditJson(const std::vector<ForeignRule>& rules, const std::vector<AuditRes
     rule["conditions"] = Json(result.conditions);
     rule["here_also"] = Json(result.here_also);
     rule["reason"] = result.reason;
-    rule["complete"] = result.complete;
     rule["origin"] = RuleOriginName(result.origin);
     rule["steps"] = Json(result.steps);
     rule["values_differ"] = result.values_differ;

@@ -135,7 +135,11 @@ class Translator {
     std::vector<Condition> fixed;
     AddTies(of_source, substitution_, &fixed, &result_.needed);
     result_.needed.insert(result_.needed.begin(), fixed.begin(), fixed.end());
-    if (auto failed = NameSizes()) return *failed;
+    if (NameSizes()) {
+      fine_pieces_ = true;
+      if (auto failed = Unified(/*with_target=*/true)) return *failed;
+      if (auto failed = NameSizes()) return *failed;
+    }
     const SizeTies ties(&substitution_);
     for (int x = 0; x < source_inputs_; ++x) {
       result_.input_shapes.push_back(InputTensor(x, ties).shape);
@@ -219,6 +223,7 @@ class Translator {
                        int64_t groups, SizeTies* ties, Pattern* pattern,
                        std::vector<std::vector<TypedTensor>>* outputs) {
     OperatorTranslator translator(format_, reading_.arrays, groups, ties, pattern);
+    if (fine_pieces_) translator.UseFinePieces();
     const bool of_source = pattern == &result_.rule.source;
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       std::vector<TypedTensor> operands;
@@ -282,6 +287,9 @@ class Translator {
   std::optional<Untranslated> NameSizes() {
     std::map<Extent, IntExpr> names;
     int sizes_named = -1;
+    std::erase_if(result_.rule.variables, [](const RuleVariable& variable) {
+      return variable.kind == VariableKind::kSize;
+    });
     for (int x = 0; x < source_inputs_; ++x) {
       for (int i = 0; i < ranks_[x]; ++i) {
         names.emplace(Substituted(Extent::Symbol(InputSymbol(x, i)), substitution_),
@@ -325,6 +333,7 @@ class Translator {
   int source_inputs_ = 0;
   std::vector<int> ranks_;
   Substitution substitution_;
+  bool fine_pieces_ = false;  // OperatorTranslator::UseFinePieces
   std::vector<std::vector<OperatorTranslator::SplitSizes>> split_sizes_;  // per side
   Translation result_;
 };

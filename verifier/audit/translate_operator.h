@@ -20,6 +20,10 @@ class OperatorTranslator {
                      Pattern* pattern)
       : format_(format), arrays_(arrays), groups_(groups), ties_(ties), pattern_(pattern) {}
 
+  // Adds pieces, where they are tensors that were repeated, as sums of what was repeated: more
+  // calls, of sizes that a rule can name.
+  void UseFinePieces() { fine_pieces_ = true; }
+
   // The outputs of `op`. `fresh`: symbols from it on are the operator's own.
   // Errors: InvalidArgument: ill-typed; Unimplemented: not among our operators; Unknown: its
   // meaning depends on sizes in a way that rules cannot state.
@@ -80,7 +84,7 @@ class OperatorTranslator {
   SizeTies* const ties_;
   Pattern* const pattern_;
   std::vector<SplitSizes> split_sizes_;
-  bool has_convolutions_ = false;
+  bool has_convolutions_ = false, fine_pieces_ = false;
   bool narrower_ = false;
 };
 

@@ -1,6 +1,7 @@
 // The parallel operators of Unity's rules. Of the replica dim, Replicate and Reduce are ours. Along
 // a logical dim FlexFlow has them too, where ours have no such type: the tensor several times over,
 // in as many pieces, and the sum of such pieces.
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,22 @@ constexpr int64_t kMaxRepetitions = 8;
 
 AttributePattern Integer(std::string name, int64_t value) {
   return {std::move(name), IntExpr::Constant(value)};
+}
+
+// A piece of size m * size in m pieces of a size that rules can name, as of a tensor that was
+// repeated: m, or 1.
+int64_t TimesRepeated(const Extent& size) {
+  int64_t times = size.constant();
+  for (const auto& [symbol, coefficient] : size.terms()) times = std::gcd(times, coefficient);
+  return size.known() || times < 1 || times > kMaxRepetitions ? 1 : times;
+}
+
+Extent Divided(const Extent& size, int64_t by) {
+  Extent result = size.constant() / by;
+  for (const auto& [symbol, coefficient] : size.terms()) {
+    result += Extent::Symbol(symbol) * (coefficient / by);
+  }
+  return result;
 }
 
 }  // namespace
@@ -61,15 +78,22 @@ absl::StatusOr<TypedTensor> OperatorTranslator::AddPieces(const TypedTensor& x, 
   if (!arrays_) y = Unary(OpKind::kCombine, x, {along, Integer("degree", pieces)});
   ISOMER_ASSIGN_OR_RETURN(const std::vector<TensorPiece> parts,
                           SplitEvenly(y, axis, static_cast<int>(pieces), fresh, ties_));
+  const int64_t times = fine_pieces_ ? TimesRepeated(parts[0].size) : 1;
   const PatternRef split =
       Emit(OpKind::kSplit, {y.ref}, {along, {"sizes", std::vector<IntExpr>()}});
-  split_sizes_.push_back({split.node, {}});
-  for (const TensorPiece& part : parts) split_sizes_.back().sizes.push_back(part.size);
-  y.shape[axis] = parts[0].size;
-  y.ref = PatternRef::Node(split.node, 0);
-  for (int p = 1; p < static_cast<int>(pieces); ++p) {
-    y.ref = Emit(OpKind::kAdd, {y.ref, PatternRef::Node(split.node, p)});
+  split_sizes_.push_back(
+      {split.node, std::vector<Extent>(pieces * times, Divided(parts[0].size, times))});
+  std::vector<PatternRef> sums;
+  for (int64_t t = 0; t < times; ++t) {
+    PatternRef sum = PatternRef::Node(split.node, static_cast<int>(t));
+    for (int64_t p = 1; p < pieces; ++p) {
+      const int part = static_cast<int>(p * times + t);
+      sum = Emit(OpKind::kAdd, {sum, PatternRef::Node(split.node, part)});
+    }
+    sums.push_back(sum);
   }
+  y.shape[axis] = parts[0].size;
+  y.ref = times == 1 ? sums[0] : Emit(OpKind::kConcat, std::move(sums), {along});
   return y;
 }
 

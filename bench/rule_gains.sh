@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What the rules of algebra gain in best plans: inference on one H100, of the zoo's networks with
+# batch 1 and of exported files, and bench/rule_gains.py over the pages of the plans.
+#
+#     bench/rule_gains.sh [BUILD [FOLDER_OF_ONNX_FILES..]]
+#
+# Without folders the files of models/data and models/data/small. What has no plan is named and left out.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${1:-build/release}
+shift || true
+folders=("$@")
+[ ${#folders[@]} -gt 0 ] || folders=(models/data models/data/small)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+models=(
+  zoo:alexnet zoo:candle_uno zoo:dlrm zoo:inception_v3 zoo:nasnet_a zoo:nasrnn zoo:nmt zoo:rnnlm zoo:squeezenet zoo:vgg19
+  zoo:xdl "zoo:bert_large?layers=2" "zoo:convnext?stages=2" "zoo:gemma2?layers=2" "zoo:gpt?layers=2" "zoo:llama?layers=2"
+  "zoo:mixtral?layers=2&hidden=1024&heads=16&key_heads=4&intermediate=4096&vocabulary=8192&seq=1024" "zoo:swin?stages=2"
+  "zoo:t5?layers=2" "zoo:vit?layers=2"
+)
+for folder in "${folders[@]}"; do
+  for file in "$folder"/*.onnx; do
+    [[ $file == *_training* ]] || models+=("$file")
+  done
+done
+pages=()
+for model in "${models[@]}"; do
+  page=$out/${#pages[@]}.html
+  batch=()
+  [[ $model == zoo:* ]] && batch=(--batch_size=1) # Of a file: its own.
+  if "$build/bin/isomer-optimize" "$model" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --mode=inference \
+    "${batch[@]}" --time_limit=60 --out="$out/plan" --report="$page" >/dev/null 2>"$out/err"; then
+    pages+=("$page")
+  else
+    echo "no plan: $model: $(tail -1 "$out/err")" >&2
+  fi
+done
+bench/rule_gains.py "${pages[@]}"
