@@ -204,7 +204,7 @@ class DemandReader {
       }
     } else if (op.type == "OP_LINEAR" || op.type == "OP_MATMUL" || op.type == "OP_BATCHMATMUL") {
       ReadMatMul(who, op.type == "OP_LINEAR", operands, &result, demands);
-    } else {
+    } else if (op.type != "OP_MUL") {  // whose second operand is a number
       for (const Exponents& operand : operands) Equal(who, operands[0], operand, -1, demands);
     }
     return result;

@@ -137,7 +137,7 @@ class Auditor {
       read.shapes = translation.shapes;
       read.verdict = arrays_ ? JudgeOfWhole(translation, prover_)
                              : JudgeTranslation(translation, options_.format, prover_);
-      if (arrays_) SetDegrees(CheckDegrees(rule_, translation.rule.ranks[0][0]), &read);
+      if (arrays_) DecideDegrees(translation.rule.ranks[0], &read);
       if (translation.narrower && !IsSettled(*read.judged())) {
         read.verdict = Untranslated{
             Untranslated::Why::kOutside,
@@ -148,8 +148,13 @@ class Auditor {
     reads_.push_back(std::move(read));
   }
 
-  // What no tensors have the degrees for is of no value, whatever its values.
-  static void SetDegrees(DegreesVerdict degrees, Read* read) {
+  // What no tensors have the degrees for is of no use, whatever its values.
+  void DecideDegrees(const std::vector<int>& ranks, Read* read) const {
+    if (std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return rank != ranks[0]; })) {
+      read->verdict = Untranslated{Untranslated::Why::kUnknown, "its inputs have several ranks"};
+      return;
+    }
+    DegreesVerdict degrees = CheckDegrees(rule_, ranks[0]);
     const bool some_fit = degrees.kind == DegreesVerdict::Kind::kTargetFails;
     if (read->has_proved_values() || !some_fit) read->degrees = std::move(degrees);
   }

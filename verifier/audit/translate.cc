@@ -95,6 +95,12 @@ std::map<ForeignTensor, int> InputsOf(const ForeignRule& rule, int* of_source) {
   return inputs;
 }
 
+// The rank that all inputs have.
+std::optional<int> OneRank(const std::vector<int>& ranks) {
+  const bool same = std::all_of(ranks.begin(), ranks.end(), [&](int r) { return r == ranks[0]; });
+  return same ? std::optional(ranks[0]) : std::nullopt;
+}
+
 Untranslated::Why WhyOf(const absl::Status& status, bool is_source) {
   if (absl::IsUnimplemented(status)) return Untranslated::Why::kOutside;
   if (absl::IsUnknown(status)) return Untranslated::Why::kUnknown;
@@ -314,7 +320,7 @@ class Translator {
             return Untranslated{Untranslated::Why::kUnknown,
                                 absl::StrCat("a Split makes a part of size ", SizeText(size),
                                              ", which is the size of no input"),
-                                ranks_[0]};
+                                OneRank(ranks_).value_or(-1)};
           }
         }
         for (AttributePattern& attribute : pattern->nodes[split.node].attributes) {

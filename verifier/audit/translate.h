@@ -45,7 +45,7 @@ struct Untranslated {
   enum class Why { kOutside, kSourceIllTyped, kTargetIllTyped, kUnknown };
   Why why = Why::kUnknown;
   std::string reason;  // begins with the operator: "target operator 1 (OP_MATMUL): ..."
-  int rank = -1;       // kUnknown: of the first input, if both sides have shapes that fit
+  int rank = -1;       // kUnknown: of all inputs, if they have one and both sides have shapes
 };
 
 std::variant<Translation, Untranslated> Translate(const ForeignRule& rule, ForeignFormat format,
