@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/graph/exporter_notes.h"
 #include "models/onnx/import/onnx_import.h"
 #include "tests/models/onnx_file.h"
 
@@ -312,6 +316,87 @@ TEST(OnnxProvenance, ModulesAreReadFromBothExporters) {
   EXPECT_EQ(ModuleOf(dynamo), "net.norm");
   entry->set_value("no list");
   EXPECT_EQ(ModuleOf(dynamo), "");
+}
+
+// Reports group calls by name: those of the dynamo exporter ("product1") say nothing of modules.
+TEST(OnnxProvenance, CallsAreNamedAfterTheirModules) {
+  Exported dynamo;
+  dynamo.file().Floats("net.weight", {4}, {1, 2, 3, 4});
+  dynamo.Use("net.weight", "net.layers.3.mlp").Use("net.weight", "");
+  EXPECT_THAT(dynamo.Leaves(OpKind::kMul), ElementsAre("net.layers.3.mlp/product1", "product2"));
+
+  OnnxFile legacy;
+  legacy.Input("x", {2, 4}).Floats("net.weight", {4}, {1, 2, 3, 4});
+  legacy.Node("Mul", {"x", "net.weight"}, {"/net/mlp/Mul_output_0"});
+  legacy.Node("Mul", {"/net/mlp/Mul_output_0", "net.weight"}, {"y"}).Output("y", {2, 4});
+  auto* nodes = legacy.model().mutable_graph()->mutable_node();
+  nodes->Mutable(0)->set_name("/net/mlp/Mul");
+  nodes->Mutable(1)->set_name("/net/Mul");
+  const absl::StatusOr<Model> model = ParseOnnx(legacy.Bytes(), "net.onnx", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<std::string> names;
+  for (int id = 0; id < model->graph.num_nodes(); ++id) {
+    const Node& node = model->graph.node(id);
+    if (node.op.kind() == OpKind::kMul) names.push_back(node.name);
+  }
+  EXPECT_THAT(names, ElementsAre("/net/mlp/Mul_output_0", "y"));
+}
+
+TEST(OnnxProvenance, FrozenParametersAreNotTrained) {
+  Exported exported;
+  exported.Tensor("net.weight", {4}, {1, 2, 3, 4}, "PARAMETER");
+  exported.Tensor("net.frozen", {4}, {1, 2, 3, 5}, "PARAMETER");
+  exported.Says("net.frozen", "FROZEN", {});  // as isomer.load adds it
+  EXPECT_THAT(exported.Trained(), ElementsAre("net.weight"));
+}
+
+TEST(OnnxProvenance, WhatTheTorchScriptExporterFoldedIsTold) {
+  Exported exported;
+  exported.file().Floats("onnx::Mul_33", {4}, {1, 2, 3, 4});
+  exported.Use("onnx::Mul_33", "");
+  EXPECT_THAT(exported.Trained(), ElementsAre("onnx::Mul_33"));
+  ASSERT_THAT(exported.notes(), SizeIs(1));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("1 tensor from parameters or buffers"));
+  EXPECT_THAT(exported.notes()[0], HasSubstr("'onnx::Mul_33'"));
+
+  Exported matrix;  // A transposed parameter, trained as it was.
+  matrix.file().Floats("onnx::MatMul_7", {4}, {1, 2, 3, 4});
+  matrix.Use("onnx::MatMul_7", "");
+  EXPECT_THAT(matrix.Trained(), ElementsAre("onnx::MatMul_7"));
+  EXPECT_THAT(matrix.notes(), IsEmpty());
+}
+
+// A row of padding is a constant: y depends on the row that the table has, but not its gradient.
+TEST(OnnxProvenance, RowsOfPaddingAreNotTrained) {
+  for (const auto& [arguments, row] : std::vector<std::pair<std::string, std::optional<int64_t>>>{
+           {"%p_e_weight, %tokens, 0", 0},
+           {"%p_e_weight, %tokens, 1, False", 1},
+           {"%p_e_weight, %tokens, -1", std::nullopt},
+           {"%p_e_weight, %tokens", std::nullopt}}) {
+    OnnxFile file;
+    file.Input("tokens", {3}, onnx::TensorProto::INT64).Floats("e.weight", {2, 2}, {1, 2, 3, 4});
+    file.Node("Gather", {"e.weight", "tokens"}, {"y"}).Output("y", {3, 2});
+    onnx::NodeProto* node = file.model().mutable_graph()->mutable_node(0);
+    onnx::StringStringEntryProto* entry = node->add_metadata_props();
+    entry->set_key("pkg.torch.onnx.fx_node");
+    entry->set_value(
+        absl::StrCat("%embedding : [num_users=1] = call_function[target=torch.ops.aten.",
+                     "embedding.default](args = (", arguments, "), kwargs = {})"));
+    EXPECT_EQ(PaddingRowOf(*node), row) << arguments;
+    const absl::StatusOr<Model> model = ParseOnnx(file.Bytes(), "net.onnx", {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const Node& last = model->graph.node(model->graph.outputs()[0].tensor.node);
+    if (!row.has_value()) {
+      EXPECT_EQ(last.op.kind(), OpKind::kEmbedding);
+      continue;
+    }
+    EXPECT_EQ(last.name, "y");
+    ASSERT_EQ(last.op.kind(), OpKind::kWhere);
+    const Node& constant = model->graph.node(last.inputs[1].node);
+    EXPECT_EQ(constant.op.kind(), OpKind::kConstant);
+    EXPECT_THAT(model->weights.at(constant.name).ToVector(),
+                *row == 0 ? ElementsAre(1, 2) : ElementsAre(3, 4));
+  }
 }
 
 }  // namespace

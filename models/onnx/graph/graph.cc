@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/onnx/data_in_file.h"
 #include "models/onnx/graph/provenance.h"
@@ -162,6 +163,7 @@ class Reader {
     read.domain = node->domain() == "ai.onnx" ? "" : node->domain();
     read.label = LabelOf(*node, origin);
     read.module = ModuleOf(*node);
+    read.is_named_by_module = absl::StartsWith(node->name(), "/");
     read.lost = LossOf(*node);
     read.opset = origin.opset;
     const auto is_empty = [](const std::string& name) { return name.empty(); };

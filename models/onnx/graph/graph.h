@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ struct OnnxProvenance {
   std::vector<std::string> folded_from;  // names that it was computed from
 };
 
-// What a node had in the network, and lost to an exporter's optimizer.
+// What a node had in the network, and lost to an exporter.
 struct OnnxLoss {
   bool bias = false, batch_norm = false;
+  std::optional<int64_t> padding_row;  // of an embedding, which PyTorch does not train
 };
 
 struct OnnxNode {
@@ -32,8 +34,9 @@ struct OnnxNode {
   std::string domain;  // "" for the default one
   std::string label;   // for messages: "node 'conv1' (Conv)"
   std::string module;  // that it is in, as provenance.h has it
-  OnnxLoss lost;       // likewise
-  int64_t opset = 0;   // of the default domain, where a function has its own; 0: that of the graph
+  bool is_named_by_module = false;  // by the TorchScript exporter: "/layers.0/norm/Mul"
+  OnnxLoss lost;                    // likewise
+  int64_t opset = 0;  // of the default domain, where a function has its own; 0: that of the graph
   std::vector<std::string> inputs, outputs;  // "" where left out
   std::vector<std::string> captures;         // what its subgraphs take from around it
   std::map<std::string, onnx::AttributeProto> attributes;

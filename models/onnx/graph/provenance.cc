@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "models/onnx/graph/exclusion.h"
+#include "models/onnx/graph/exporter_notes.h"
 
 namespace isomer {
 namespace {
@@ -148,14 +149,13 @@ std::string Unused(const std::string& name, OnnxGraph* graph) {
   return unused;
 }
 
-// At most three, for a note.
+}  // namespace
+
 std::string SomeOf(const std::vector<std::string>& lines) {
   constexpr size_t kMost = 3;
   const std::vector<std::string> some(lines.begin(), lines.begin() + std::min(kMost, lines.size()));
   return absl::StrCat(absl::StrJoin(some, ", "), lines.size() > kMost ? ", .." : "");
 }
-
-}  // namespace
 
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
   std::vector<std::string> folded_from =
@@ -163,6 +163,10 @@ OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
   std::erase(folded_from, "");  // Of a text that is damaged.
   return {ValueOf(value.metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind"),
           std::move(folded_from)};
+}
+
+std::string MetadataOf(const onnx::NodeProto& node, const std::string& key) {
+  return ValueOf(node.metadata_props(), key.c_str());
 }
 
 std::string ModuleOf(const onnx::NodeProto& node) {
@@ -181,6 +185,7 @@ OnnxLoss LossOf(const onnx::NodeProto& node) {
   const std::string rules = ValueOf(node.metadata_props(), "pkg.onnxscript.rewriter.rule_name");
   OnnxLoss lost;
   lost.batch_norm = absl::StrContains(rules, "FuseBatchNorm");
+  lost.padding_row = PaddingRowOf(node);
   if (!absl::StrContains(rules, "RemoveOptionalBias")) return lost;
   // "%linear : [num_users=1] = call_function[target=..](args = (%x, %p_fc_weight, %p_fc_bias), ..":
   // a parameter, and no literal that was no bias.
@@ -279,7 +284,7 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
     const OnnxProvenance nothing;
     const OnnxProvenance& provenance = known == graph->provenance.end() ? nothing : known->second;
     const bool is_number = constant.size() == 1 && IsOfExporter(name);
-    const bool is_kept = absl::EndsWith(provenance.kind, "BUFFER") ||
+    const bool is_kept = provenance.kind == "FROZEN" || absl::EndsWith(provenance.kind, "BUFFER") ||
                          absl::EndsWith(provenance.kind, "CONSTANT_TENSOR");
     constant.is_literal =
         is_number || is_kept || angles.contains(name) || IsComputed(constant, provenance, *graph);

@@ -19,10 +19,17 @@ namespace isomer {
 // Of value_info; empty where the file says nothing.
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value);
 
+// What exporters and tools wrote of a node under a key; "" where they did not.
+std::string MetadataOf(const onnx::NodeProto& node, const std::string& key);
+
+// At most three of the lines, for a note.
+std::string SomeOf(const std::vector<std::string>& lines);
+
 // The module that a node is in: "model.layers.0.input_layernorm"; "" where the file does not say.
 std::string ModuleOf(const onnx::NodeProto& node);
 
-// What the optimizer of the dynamo exporter took from it: a bias that was zero, a BatchNorm.
+// What the dynamo exporter took from it: a bias that was zero, a BatchNorm, that a row is not
+// trained.
 OnnxLoss LossOf(const onnx::NodeProto& node);
 
 // A parameter that two modules share and the exporter turned for one of them (a table of tokens

@@ -153,7 +153,7 @@ void ImportEinsum(NodeImporter& node) {
   const std::string equation = node.attributes.String("equation", "");
   if (!node.ok()) return;
   const absl::StatusOr<TensorRef> result =
-      AddEinsum(&node.state().model.graph, equation, std::move(operands), node.node().outputs[0]);
+      AddEinsum(&node.state().model.graph, equation, std::move(operands), CallName(node.node()));
   if (node.Expect(result.ok(), result.status().message())) node.Define(0, *result);
 }
 

@@ -290,6 +290,7 @@ absl::StatusOr<std::string> ImportSlice(const OnnxNode& node, const std::string&
   gather.op = "Gather";
   gather.label = node.label;
   gather.module = node.module;
+  gather.is_named_by_module = node.is_named_by_module;
   gather.inputs = {of, position};
   gather.outputs = {name};
   SetInt("axis", axis, &gather);

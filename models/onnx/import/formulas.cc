@@ -193,8 +193,8 @@ void DefineAs(NodeImporter& node, int output, TensorRef tensor) {
   Graph& graph = node.state().model.graph;
   const Node& producer = graph.node(tensor.node);
   if (!IsLeaf(producer.op.kind()) &&
-      absl::StartsWith(producer.name, absl::StrCat(node.node().outputs[0], "/"))) {
-    graph.set_name(tensor.node, name);
+      absl::StartsWith(producer.name, absl::StrCat(CallName(node.node()), "/"))) {
+    graph.set_name(tensor.node, CallName(node.node(), output));
   }
   node.Define(output, tensor);
 }

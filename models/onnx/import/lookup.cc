@@ -1,6 +1,7 @@
 // Operators that select elements, by constants or by a tensor of indices.
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "models/onnx/import/formulas.h"
@@ -160,6 +161,27 @@ void ImportSlice(NodeImporter& node) {
   DefineAs(node, 0, x);
 }
 
+// Rows of a table. Of the row that PyTorch does not train (padding_idx) its value, as a constant.
+void DefineEmbedding(NodeImporter& node, TensorRef table, TensorRef indices) {
+  const std::optional<int64_t> row = node.node().lost.padding_row;
+  const OnnxTensor* const values = node.Constant(0);
+  if (!row.has_value() || values == nullptr || *row >= values->dims[0]) {
+    return node.Define(0, node.Call(OpKind::kEmbedding, {table, indices}));
+  }
+  const TensorRef rows = Apply(node, OpKind::kEmbedding, table, indices);
+  const TensorRef is_row = Apply(node, OpKind::kEqual, indices, static_cast<double>(*row));
+  Sizes sizes = node.Sizes(indices);
+  sizes.push_back(1);
+  const int64_t width = values->dims[1];
+  OnnxTensor padding;
+  padding.dtype = values->dtype;
+  padding.dims = {width};
+  const auto begin = values->floats.begin() + *row * width;
+  padding.floats = std::vector<float>(begin, begin + width);
+  const TensorRef value = Literal(node, std::move(padding));
+  DefineAs(node, 0, Where(node, Reshaped(node, is_row, std::move(sizes)), value, rows));
+}
+
 // By an index tensor along axis 0 of a table: Embedding. By constant, consecutive indices along
 // any axis (a token's row; positions 0, 1, 2, ..): a part of a Split. Else Gather.
 void ImportGather(NodeImporter& node) {
@@ -170,7 +192,7 @@ void ImportGather(NodeImporter& node) {
   const TensorRef indices = node.Constant(1) == nullptr ? node.Operand(1) : TensorRef();
   if (node.Constant(1) == nullptr) {
     if (axis == 0 && sizes.size() == 2 && IsFloat(node.Type(x))) {
-      return node.Define(0, node.Call(OpKind::kEmbedding, {x, indices}));
+      return DefineEmbedding(node, x, indices);
     }
     return node.Define(0, node.Call({OpKind::kGather, {{"axis", int64_t{axis}}}}, {x, indices}));
   }

@@ -50,6 +50,12 @@ absl::StatusOr<StoredValues> ModelValues(const std::string& name, bool is_weight
 
 }  // namespace
 
+std::string CallName(const OnnxNode& node, int output) {
+  const std::string& name = node.outputs[output];
+  return node.module.empty() || node.is_named_by_module ? name
+                                                        : absl::StrCat(node.module, "/", name);
+}
+
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state) {
   const auto known = state->tensors.find(name);
   if (known != state->tensors.end()) return known->second;
@@ -148,7 +154,7 @@ TensorRef NodeImporter::Call(Operator op, std::vector<TensorRef> operands,
     Refuse("the model has more than ", kMostNodes, " operators with it");
     return {};
   }
-  std::string name = absl::StrCat(node_.outputs[0], suffix);
+  std::string name = absl::StrCat(CallName(node_), suffix);
   absl::StatusOr<TensorRef> result = state_->model.graph.AddOp(std::move(op), std::move(operands));
   if (!result.ok()) {
     Fail(result.status().message());

@@ -40,6 +40,10 @@ struct ImportState {
 // values as a Constant.
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state);
 
+// What calls are named after: "model.layers.3.mlp.up_proj/linear_21". The dynamo exporter says the
+// module of a node, but its names do not.
+std::string CallName(const OnnxNode& node, int output = 0);
+
 // One node being imported. The first error is kept; after it, calls return empty values and add
 // nothing, so that the importers of single operators read as the formulas they stand for. Where
 // they look into a value that an error would have left empty, they ask ok() first.
@@ -89,7 +93,7 @@ class NodeImporter {
   // `axis` counted from the front.
   int Axis(int64_t axis, int rank);
 
-  // Adds a call. Its name is that of the node's first output plus `suffix`.
+  // Adds a call. Its name is CallName(node()) plus `suffix`.
   TensorRef Call(Operator op, std::vector<TensorRef> operands, absl::string_view suffix = "");
   TensorRef Reshape(TensorRef x, std::vector<int64_t> shape, absl::string_view suffix = "");
   // Reshape whose shape the file gives: refused where it fixes a batch that was to be changed.

@@ -9,6 +9,7 @@
 #include "models/onnx/graph/attention_reading.h"
 #include "models/onnx/graph/batched_iterations.h"
 #include "models/onnx/graph/equal_nodes.h"
+#include "models/onnx/graph/exporter_notes.h"
 #include "models/onnx/graph/graph.h"
 #include "models/onnx/graph/patterns.h"
 #include "models/onnx/graph/provenance.h"
@@ -118,6 +119,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   RestoreRepeatedParameters(&state.onnx);
   SeparateMergedParameters(&state.onnx, &notes);
   RestoreDroppedBiases(&state.onnx, &notes);
+  NoteFoldedParameters(state.onnx, &notes);
   MergeEqualNodes(&state.onnx);
   for (const std::string& note : notes) state.notes.push_back(absl::StrCat(name, ": ", note));
   RecognizePatterns(&state.onnx);

@@ -119,6 +119,7 @@ absl::Status ImportConcatenation(const OnnxNode& node, const Names& parts, int64
   concat.op = "Concat";
   concat.label = node.label;
   concat.module = node.module;
+  concat.is_named_by_module = node.is_named_by_module;
   concat.outputs = {output};
   concat.inputs = parts;
   SetInt("axis", axis, &concat);
@@ -138,6 +139,7 @@ absl::Status ImportConcatenation(const OnnxNode& node, const Names& parts, int64
       unsqueeze.op = "Unsqueeze";
       unsqueeze.label = node.label;
       unsqueeze.module = node.module;
+      unsqueeze.is_named_by_module = node.is_named_by_module;
       unsqueeze.opset = kAxesAreAnInput;
       unsqueeze.inputs = {parts[i], axes_name};
       unsqueeze.outputs = {absl::StrCat(prefix, i)};

@@ -1,0 +1,24 @@
+// What else PyTorch's exporters say, or lose, of what is trained (provenance.h).
+#ifndef ISOMER_MODELS_ONNX_GRAPH_EXPORTER_NOTES_H_
+#define ISOMER_MODELS_ONNX_GRAPH_EXPORTER_NOTES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/onnx/graph/graph.h"
+#include "models/onnx/onnx.pb.h"
+
+namespace isomer {
+
+// Of an embedding of the dynamo exporter, the row that PyTorch does not train (padding_idx).
+std::optional<int64_t> PaddingRowOf(const onnx::NodeProto& node);
+
+// A line on what the TorchScript exporter computed from parameters or buffers, which no file tells
+// apart. REQUIRES: literals are marked (MarkLiterals).
+void NoteFoldedParameters(const OnnxGraph& graph, std::vector<std::string>* notes);
+
+}  // namespace isomer
+
+#endif  // ISOMER_MODELS_ONNX_GRAPH_EXPORTER_NOTES_H_
