@@ -400,12 +400,22 @@ absl::StatusOr<int> ListKernels(const std::string& spec) {
   return kExitDone;
 }
 
+// Neither data nor a rate were chosen, and nothing is kept of the run.
+bool OnlyTimes() {
+  for (const char* flag :
+       {"data", "learning_rate", "schedule", "clip_norm", "out", "checkpoint_dir"}) {
+    if (WasGiven(flag)) return false;
+  }
+  return true;
+}
+
 StepOptions StepOptionsFromFlags(const LearningRate& rate, bool speaks) {
   return {.steps = absl::GetFlag(FLAGS_steps),
           .epochs = absl::GetFlag(FLAGS_epochs),
           .learning_rate = rate,
           .check = absl::GetFlag(FLAGS_check),
           .trace_steps = absl::GetFlag(FLAGS_trace).empty() ? 0 : absl::GetFlag(FLAGS_trace_steps),
+          .only_times = OnlyTimes(),
           .speaks = speaks};
 }
 

@@ -72,6 +72,17 @@ absl::Status StepRunner::NoteTimes(int64_t count, double host_us) {
 absl::Status StepRunner::NoteLoss(int64_t step, double loss, const HostValues* inputs) {
   losses_.push_back(loss);
   if (std::isfinite(loss)) return absl::OkStatus();
+  if (options_.only_times) {
+    if (options_.speaks && !told_not_finite_) {
+      PrintNote(
+          absl::StrCat("the loss of step ", step + 1,
+                       " is not finite: the data are random, and so "
+                       "large a rate does not suit all networks; times are those of any numbers "
+                       "(--data trains, --learning_rate sets the rate)"));
+    }
+    told_not_finite_ = true;
+    return absl::OkStatus();
+  }
   // Where steps that overflow are skipped, the scale is not to blame.
   const bool may_overflow = plan_.mode == "training" && plan_.precision == DataType::kFloat16 &&
                             !job_.options().finds_loss_scale;

@@ -34,6 +34,7 @@ struct StepOptions {
   int64_t trace_steps = 0;      // how many of the last are traced
   int64_t first_step = 0;       // steps that a checkpoint has
   bool tests_averages = false;  // in place of the weights
+  bool only_times = false;      // data and rate are nobody's choice: the loss may go where it likes
   bool speaks = true;           // Processes all run the steps; one tells of them.
 };
 
@@ -102,6 +103,7 @@ class StepRunner {
   std::vector<double> losses_, gradient_norms_;
   std::string trace_;
   bool agrees_ = true;
+  bool told_not_finite_ = false;  // of a run that only times
 };
 
 }  // namespace isomer

@@ -66,6 +66,28 @@ TEST(Faults, ChildrenAreToldTheSame) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/step-000000012/checkpoint"));
 }
 
+// A network that cannot stand the rate that nobody chose for it is timed, and checked, all the
+// same.
+TEST(Faults, ALossOfRandomDataMayBeAnything) {
+  const std::string model = ScratchFile("steep.txt");
+  ASSERT_TRUE(WriteFileAtomically(model,
+                                  "%0 = input \"x\" : f32[4,8]\n"
+                                  "%1 = weight \"w\" : f32[8,8]\n"
+                                  "%2 = matmul(%0, %1) : f32[4,8]\n"
+                                  "%3 = mul(%2, %2) : f32[4,8]\n"
+                                  "%4 = mul(%3, %3) : f32[4,8]\n"
+                                  "output \"y\" = %4\n")
+                  .ok());
+  const ProgramResult timed = RunBinary("isomer-run", {model, "--steps=20", "--check"});
+  EXPECT_EQ(timed.exit_code, 0) << timed.err;
+  EXPECT_THAT(timed.err, HasSubstr("is not finite: the data are random"));
+  EXPECT_THAT(timed.out, HasSubstr("20 steps on 1 devices"));
+  const ProgramResult chosen =
+      RunBinary("isomer-run", {model, "--steps=20", "--learning_rate=0.1"});
+  EXPECT_EQ(chosen.exit_code, 2);
+  EXPECT_THAT(chosen.err, HasSubstr("try a lower --learning_rate"));
+}
+
 TEST(Faults, ANumberThatIsNotFiniteIsNamed) {
   const std::string plan = PlanOfFaults(), rates = ScratchFile("rates");
   ASSERT_TRUE(WriteFileAtomically(rates, "1 0.01\n5 0.01\n6 3.4e38\n7 0.01\n").ok());
