@@ -15,6 +15,14 @@ install(FILES verifier/mutation/known_answers.txt DESTINATION ${data}/verifier/m
 install(DIRECTORY models/data DESTINATION ${data}/models
         FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN README.md)
 
+# The Python package, where Debian's Python looks (below /usr), or PYTHONPATH says; it finds the data
+# above from there (python/isomer/__init__.py).
+if(ISOMER_BUILDS_PYTHON)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/python/isomer DESTINATION lib/python3/dist-packages
+          FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN _isomer.*.so
+          PATTERN __pycache__ EXCLUDE)
+endif()
+
 set(documents ${CMAKE_INSTALL_DATADIR}/doc/isomer)
 install(FILES README.md DESTINATION ${documents})
 install(DIRECTORY docs DESTINATION ${documents} FILES_MATCHING PATTERN *.md)
@@ -91,5 +99,8 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # For plans that run as processes, and pictures of graphs.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
+if(ISOMER_BUILDS_PYTHON)
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", python3-numpy")
+endif()
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS graphviz)
 include(CPack)

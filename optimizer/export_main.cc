@@ -16,9 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
-#include "models/frameworks/jax_export.h"
-#include "models/frameworks/pytorch_export.h"
+#include "models/frameworks/write_export.h"
 #include "models/load_plan.h"
 #include "optimizer/machine/machine.h"
 #include "optimizer/proposal/launch_text.h"
@@ -59,8 +57,6 @@ constexpr char kHelp[] =
     "Exit code 1, and a line for each reason: the framework cannot express the plan.\n\n"
     "Example:\n"
     "  isomer-optimize export bert.plan --to=pytorch --out=bert_plan.py\n";
-
-constexpr char kPytorch[] = "pytorch", kJax[] = "jax";
 
 bool WritesSettings(const std::string& to) {
   return absl::c_find(kLaunchFrameworks, to) != std::end(kLaunchFrameworks);
@@ -111,15 +107,6 @@ absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, co
   return kExitDone;
 }
 
-std::string FileNameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// The file and its weights beside it, or neither.
-absl::Status WriteExport(const FrameworkExport& file, const std::string& out,
-                         const std::string& weights) {
-  if (!file.weights.empty()) ISOMER_RETURN_IF_ERROR(WriteFileAtomically(weights, file.weights));
-  return WriteFileAtomically(out, file.python);
-}
-
 absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(ExportCommand().flags, "is not for export"));
   const std::string to = absl::GetFlag(FLAGS_to), out = absl::GetFlag(FLAGS_out);
@@ -143,22 +130,19 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   }
   ISOMER_ASSIGN_OR_RETURN(const Plan plan, LoadPlanOrModel(path, {}));
   if (WritesSettings(to)) return ExportSettings(path, plan, to, out);
-  const std::string weights = absl::StrCat(absl::StripSuffix(out, ".py"), ".safetensors");
-  const std::vector<NamedFile> outputs = {{"--out", out}, {"the weights", weights}};
+  const std::vector<NamedFile> outputs = {{"--out", out}, {"the weights", WeightsPathOf(out)}};
   const std::vector<NamedFile> inputs = {{"PLAN", path}};
   ISOMER_RETURN_IF_ERROR(CheckAreApart(outputs, inputs));
   ISOMER_RETURN_IF_ERROR(CheckCanWriteAll(outputs));
-  const absl::StatusOr<FrameworkExport> file =
-      (to == kJax ? JaxFileOf : PytorchFileOf)(plan, FileNameOf(out), FileNameOf(weights));
+  const absl::StatusOr<WrittenExport> file = WriteExport(plan, to, out);
   if (absl::IsUnimplemented(file.status())) {
     return CannotSay(path, to, file.status().message());
   }
   ISOMER_RETURN_IF_ERROR(file.status());
-  ISOMER_RETURN_IF_ERROR(WriteExport(*file, out, weights));
-  std::printf(
-      "%s: %s of %s for %lld %s%s%s\n", out.c_str(), to.c_str(), path.c_str(),
-      static_cast<long long>(plan.num_devices), plan.num_devices == 1 ? "device" : "devices",
-      file->weights.empty() ? "" : ", weights in ", file->weights.empty() ? "" : weights.c_str());
+  std::printf("%s: %s of %s for %lld %s%s%s\n", out.c_str(), to.c_str(), path.c_str(),
+              static_cast<long long>(plan.num_devices),
+              plan.num_devices == 1 ? "device" : "devices",
+              file->weights.empty() ? "" : ", weights in ", file->weights.c_str());
   for (const std::string& note : file->notes) std::printf("note: %s\n", note.c_str());
   return kExitDone;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/frameworks/write_export.h"
 #include "models/loss.h"
 #include "models/onnx/export/onnx_export.h"
 #include "models/prepare_model.h"
@@ -279,6 +280,21 @@ absl::Status WriteOnnx(const PyPlan& plan, const std::string& path) {
   return WriteFileAtomically(path, contents);
 }
 
+// Notes: what is not as the plan has it.
+py::list WriteFramework(const PyPlan& plan, const std::string& to, py::handle path) {
+  const std::string name = ToBytes(path);
+  absl::StatusOr<WrittenExport> written;
+  {
+    py::gil_scoped_release others_run;
+    written = WriteExport(plan.plan(), to, name);
+    if (absl::IsUnimplemented(written.status())) {
+      written = absl::InvalidArgumentError(
+          absl::StrCat("the plan cannot be said in ", to, ": ", written.status().message()));
+    }
+  }
+  return ToPython(ValueOrThrow(std::move(written)).notes);
+}
+
 // The method of Python that writes a file.
 template <absl::Status (*kWrite)(const PyPlan& plan, const std::string& path)>
 void Write(const PyPlan& plan, py::handle path) {
@@ -429,6 +445,7 @@ void BindPlans(py::module_* module) {
       .def("write_timeline", &Write<WriteStepTimeline>, py::arg("path"))
       .def("write_trace", &Write<WriteStepTrace>, py::arg("path"))
       .def("write_onnx", &Write<WriteOnnx>, py::arg("path"))
+      .def("write_framework", &WriteFramework, py::arg("to"), py::arg("path"))
       .def_property_readonly("is_priced", [](const PyPlan& p) { return p.priced.has_value(); })
       .def_property_readonly(
           "fits", [](const PyPlan& p) { return !p.priced.has_value() || p.priced->result.fits; })

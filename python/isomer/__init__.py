@@ -35,7 +35,10 @@ __all__ = [
 
 _errors._know(_known_names(("machine", "nodes", "devices_per_node", "device_memory_gib",
                             "batch_size", "dims", "schedule", "reprove", "learning_rate")))
-# Rules and machines of an installed package; of a build they are in the source tree.
-_data = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "data")
-if _os.path.isdir(_data):
-    _isomer.set_data_folder(_os.fsencode(_data))
+# Rules and machines: of a package that pip installed in it, of PREFIX/lib/python3/dist-packages in
+# PREFIX/share/isomer; of a build they are in the source tree.
+for _data in ("data", "../../../../share/isomer"):
+    _data = _os.path.join(_os.path.dirname(_os.path.realpath(__file__)), _data)
+    if _os.path.isfile(_os.path.join(_data, "rules/default.rules")):
+        _isomer.set_data_folder(_os.fsencode(_os.path.normpath(_data)))
+        break

@@ -133,9 +133,10 @@ def load(source: Union[StrPath, "torch.nn.Module"],
 def _load_file(spec: bytes, batch_size: int, dims: list[bytes],
                export: Optional[torch_export.Export] = None) -> Model:
     handle, notes = run(lambda: _isomer.Model.load(spec, batch_size, dims))
-    model = Model(handle, notes, export)
     if export is not None:
+        notes = [*notes, *export.notes]
         handle.source = export.module_name
+    model = Model(handle, notes, export)
     issue_notes(model.notes)
     return model
 

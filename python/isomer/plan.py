@@ -263,10 +263,13 @@ class Plan(HasTensors):
                 temporary folder, because a torch module was loaded without ``save_to``.
         """
         name = path_bytes(path, "path")
+        self._refuse_temporary_weights()
+        run(lambda: self._handle.save(name))
+
+    def _refuse_temporary_weights(self) -> None:
         if self._export is not None and self._export.is_temporary and self._refers_to_files():
             raise InputError("the weights of this plan's model lie in a temporary folder, to which "
                              "a file would refer: isomer.load(module, inputs, save_to=FILE)")
-        run(lambda: self._handle.save(name))
 
     def _refers_to_files(self) -> bool:
         return bool(self._handle.weight_files)
@@ -290,6 +293,27 @@ class Plan(HasTensors):
         """Writes its graph as an ONNX file (opset 17): of a plan for inference on one device."""
         name = path_bytes(path, "path")
         run(lambda: self._handle.write_onnx(name))
+
+    def export(self, path: StrPath, to: Literal["pytorch", "jax"] = "pytorch") -> tuple[str, ...]:
+        """Writes the plan as a Python file that trains in another framework (docs/exports.md), as
+        ``isomer-optimize export`` does; its weights go to a .safetensors file beside it.
+
+        Args:
+            to: "pytorch", a file that torchrun starts; or "jax".
+
+        Returns:
+            What is not as the plan has it, a line each.
+
+        Raises:
+            InputError: the framework cannot say the plan; the file cannot be written; or its
+                weights lie in a temporary folder, because a torch module was loaded without
+                ``save_to``.
+        """
+        if to not in ("pytorch", "jax"):
+            raise InputError(f"to={to!r}: there are pytorch and jax")
+        name = path_bytes(path, "path")
+        self._refuse_temporary_weights()
+        return tuple(run(lambda: self._handle.write_framework(to, name)))
 
     def price(self, machine: Union[Machine, StrPath], *, rules: StrPath = "",
               profile: StrPath = "", profile_of_another_device: bool = False) -> "Plan":

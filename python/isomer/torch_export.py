@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -28,11 +29,13 @@ class Export:
         path: of the file.
         module_name: what messages call the module.
         is_temporary: the file goes with this object.
+        notes: in what the file is not the module, though it computes the same.
     """
 
     path: str
     module_name: str
     is_temporary: bool
+    notes: tuple[str, ...] = ()
 
 
 def is_module(source: Any) -> bool:
@@ -71,6 +74,25 @@ def _quietly() -> Iterator[None]:
         logging.disable(level)
 
 
+@contextlib.contextmanager
+def _without_output() -> Iterator[None]:
+    """Nothing goes to the process's stdout and stderr: where it fails, the older exporter writes the
+    whole network there, past Python."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in (1, 2):
+            os.dup2(nowhere, number)
+        yield
+    finally:
+        for number, before in zip((1, 2), kept):
+            os.dup2(before, number)
+            os.close(before)
+        os.close(nowhere)
+
+
 def _export_with(name: str, module: Any, examples: tuple[Any, ...],
                  input_names: Optional[list[str]], path: str) -> None:
     import torch
@@ -81,16 +103,70 @@ def _export_with(name: str, module: Any, examples: tuple[Any, ...],
         # Optimised, what is computed from parameters alone would be folded, and be trained instead.
         options.update(dynamo=True, external_data=True, verbose=False, optimize=False)
     else:
-        options.update(dynamo=False, opset_version=17)
+        # Folded, parameters and buffers (positions, masks) would come under one kind of name; and
+        # the layers of BatchNorm be gone.
+        options.update(dynamo=False, opset_version=17, do_constant_folding=False,
+                       training=torch.onnx.TrainingMode.PRESERVE)
         if input_names is None:
             options["input_names"] = [f"input_{i}" for i in range(len(examples))]
-    with _one_at_a_time, _evaluating(module), _quietly(), torch.no_grad():
+    silence = contextlib.nullcontext() if name == "dynamo" else _without_output()
+    with _one_at_a_time, _evaluating(module), _quietly(), torch.no_grad(), silence:
         torch.onnx.export(module, examples, path, **options)
 
 
 def _one_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """What was the first to fail, without the advice that exporters wrap it in."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = re.sub("\\x1b\\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """A field of a protobuf message."""
+    size = len(value)
+    length = b""
+    while size >= 0x80:
+        length += bytes([size & 0x7F | 0x80])
+        size >>= 7
+    # Tags of fields from 16 on have two bytes; those of ONNX that are written here are less.
+    return bytes([number << 3 | 2]) + length + bytes([size]) + value
+
+
+def _mark_untrained(module: Any, path: str) -> None:
+    """Says in the file which of its tensors are no parameters, where the exporter did not, or are
+    frozen; as the exporter of torch.export says it of buffers.
+
+    A protobuf message with another behind it is both of them: nothing of the file is read.
+    """
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    kinds = {name: "BUFFER" for name, _ in module.named_buffers(remove_duplicate=False)}
+    # A module that is frozen altogether is one to run, and its tensors are weights all the same.
+    if any(parameter.requires_grad for parameter in parameters.values()):
+        kinds.update((name, "FROZEN") for name, parameter in parameters.items()
+                     if not parameter.requires_grad)
+    key = b"pkg.torch.export.graph_signature.InputSpec.kind"
+    values = b""
+    for name, kind in kinds.items():
+        entry = _field(1, key) + _field(2, kind.encode())
+        values += _field(13, _field(1, name.encode()) + _field(4, entry))  # value_info
+    if values:
+        with open(path, "ab") as file:
+            file.write(_field(7, values))  # graph
+
+
+def _padding_notes(module: Any) -> tuple[str, ...]:
+    """The older exporter drops padding_idx."""
+    import torch
+
+    padded = [name for name, part in module.named_modules()
+              if isinstance(part, torch.nn.Embedding) and part.padding_idx is not None]
+    if not padded:
+        return ()
+    return (f"{type(module).__name__}: the row that stands for padding (padding_idx), which PyTorch does "
+            f"not train, is trained as all rows are, of {', '.join(padded[:3])}"
+            f"{', ..' if len(padded) > 3 else ''} (export with exporter=\"dynamo\" to leave it)",)
 
 
 def _examples_of(example_inputs: Any) -> tuple[Any, ...]:
@@ -137,6 +213,9 @@ def export(module: Any, example_inputs: Any, input_names: Optional[Sequence[str]
     for name in ("dynamo", "torchscript") if exporter == "auto" else (exporter,):
         try:
             _export_with(name, module, examples, names, path)
+            _mark_untrained(module, path)
+            if name == "torchscript":
+                result.notes = _padding_notes(module)
             return result
         except Exception as error:  # pylint: disable=broad-except
             reasons.append(f"{name}: {_one_line(error)}")

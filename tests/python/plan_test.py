@@ -175,6 +175,21 @@ class PlanTest(Case):
         inference.export_onnx(self.folder / "x.onnx")
         self.assertEqual(isomer.load(self.folder / "x.onnx").outputs[0].shape, (8, 16, 64))
 
+    def test_exports_for_frameworks_are_the_programs(self):
+        for to in ("pytorch", "jax"):
+            file = self.folder / f"plan_{to}.py"
+            self.plan.export(file, to)
+            saved = self.folder / "exported.plan"
+            self.plan.save(saved)
+            by_program = self.folder / "by_program" / file.name
+            by_program.parent.mkdir(exist_ok=True)
+            program("isomer-optimize", "export", saved, f"--to={to}", f"--out={by_program}")
+            self.assertEqual(file.read_bytes(), by_program.read_bytes())
+            self.assertEqual(file.with_suffix(".safetensors").read_bytes(),
+                             by_program.with_suffix(".safetensors").read_bytes())
+        with self.refuses("there are pytorch and jax"):
+            self.plan.export(self.folder / "x.py", "tensorflow")
+
     def test_notebooks_show_names_as_text(self):
         graph = self.folder / "graph.txt"
         graph.write_text('%0 = input "<script>alert(1)</script>" : f32[8,8]\n')

@@ -57,6 +57,82 @@ class TorchTest(Case):
             np.testing.assert_allclose(gradients[name],
                                        self.module.get_parameter(name).grad.numpy(), atol=1e-6)
 
+    def test_buffers_and_frozen_parameters_are_not_trained(self):
+        class Scaled(Perceptron):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("positions", torch.arange(16).float())
+
+            def forward(self, features):
+                return super().forward(features + 0.01 * self.positions)
+
+        module = Scaled()
+        module.second.weight.requires_grad_(False)
+        for exporter in ("dynamo", "torchscript"):
+            with self.subTest(exporter=exporter):
+                kept = self.folder / f"{exporter}.onnx"
+                model = isomer.load(module, self.example, exporter=exporter, save_to=kept)
+                self.assertEqual({tensor.name for tensor in model.weights},
+                                 {"first.weight", "first.bias", "second.bias"})
+                # The file says so to whoever reads it.
+                plan = small_plan(model)
+                plan.save(self.folder / "net.plan")
+                self.assertTrue(isomer.load_plan(self.folder / "net.plan").verify(kept))
+        # Of a module to run, all are weights.
+        module.requires_grad_(False)
+        model = isomer.load(module, self.example)
+        self.assertEqual(len(model.weights), 4)
+
+    def test_rows_of_padding_are_not_trained(self):
+        class Padded(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.nn.Embedding(10, 8, padding_idx=3)
+                self.table.weight.data[3] = torch.arange(8).float()
+                self.head = torch.nn.Linear(8, 4)
+
+            def forward(self, tokens):
+                return self.head(self.table(tokens))
+
+        module, tokens = Padded(), torch.tensor([[3, 1, 4], [1, 3, 3]])
+        plan = small_plan(isomer.load(module, tokens, exporter="dynamo"), loss="mse")
+        target = torch.randn(2, 3, 4)
+        names = {tensor.dtype: tensor.name for tensor in plan.inputs}
+        outputs, gradients = plan.run({names["i64"]: tokens, names["f32"]: target})
+        loss = torch.nn.functional.mse_loss(module(tokens), target)
+        loss.backward()
+        self.assertAlmostEqual(float(outputs[plan.loss]), float(loss), places=5)
+        for name, parameter in module.named_parameters():
+            np.testing.assert_allclose(gradients[name], parameter.grad.numpy(), atol=1e-6)
+        self.assertFalse(gradients["table.weight"][3].any())
+        # The older exporter says nothing of it.
+        model = isomer.load(module, tokens, exporter="torchscript")
+        self.assertTrue(any("padding_idx" in note and "table" in note for note in model.notes))
+
+    def test_what_cannot_be_exported_is_said_in_a_line(self):
+        class Singular(torch.nn.Module):
+            def forward(self, features):
+                return torch.linalg.svdvals(features)
+
+        read, write = os.pipe()
+        kept = os.dup(2)
+        os.dup2(write, 2)
+        try:
+            with self.refuses("Singular cannot be exported: ", "torchscript: UnsupportedOperatorError"):
+                isomer.load(Singular(), self.example)
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(write)
+        with os.fdopen(read) as text:
+            self.assertEqual(text.read(), "")
+
+    def test_an_export_needs_weights_that_stay(self):
+        model = isomer.load(Perceptron(inputs=1024, hidden=2048), torch.randn(4, 1024),
+                            exporter="dynamo")
+        with self.refuses("save_to=FILE"):
+            small_plan(model).export(self.folder / "net_plan.py")
+
     def test_the_module_stays_as_it_was(self):
         self.module.train()
         self.module.first.eval()

@@ -50,6 +50,17 @@ expect "accepted bert.plan" isomer-verify plan bert.plan --model="$models/bert_t
 expect "2 steps on 2 devices" isomer-run bert.plan --steps=2 --check
 expect "rules proved" isomer-generate --ops=matmul,add --max_ops=1 --out=small.rules
 expect "Measures" isomer-profile --help
+# The Python package, where it was built.
+python=$(sed -n 's/^Python3_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt")
+package=$place/lib/python3/dist-packages
+if [[ -d $build/python/isomer && -n $python ]] && "$python" -c 'import numpy' 2>/dev/null; then
+  expect "equal True" env PYTHONPATH="$package" "$python" -W ignore -c '
+import isomer, sys
+assert isomer.__file__.startswith(sys.argv[1]), isomer.__file__
+plan = isomer.optimize(isomer.load(sys.argv[2]), isomer.Machine("laptop_cpu", devices_per_node=2), time_limit=5)
+print("equal", bool(plan.verify(sys.argv[2])) and bool(plan.check()))' "$package" "$models/bert_tiny.onnx"
+fi
+
 # They are the installed ones, not those of the tree that they were built from.
 mv "$place/share/isomer/rules" "$place/share/isomer/no_rules"
 isomer-optimize zoo:mlp --machine=laptop_cpu --out=m.plan 2>err && fail "rules came from elsewhere"
