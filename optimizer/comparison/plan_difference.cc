@@ -19,6 +19,8 @@ namespace {
 constexpr int kMostBlocks = 12;
 // Of the sum of all parts, of either sign: what is less is "the rest".
 constexpr double kShownShare = 0.01;
+// What adding up leaves.
+constexpr double kRounding = 1e-9;
 constexpr char kBubble[] = "pipeline bubble";
 constexpr char kWaiting[] = "waiting for other devices";
 
@@ -126,11 +128,12 @@ std::string BlocksText(const PlanDifference& difference) {
       absl::StrAppendFormat(&text, "%11s  %10s  %s%s%s\n", "", SignedText(part.us), part.what,
                             part.cause.empty() ? "" : ": ", part.cause);
     }
-    if (rest_of_block_us != 0) {
+    if (std::abs(rest_of_block_us) > kRounding * all_us) {
       absl::StrAppendFormat(&text, "%11s  %10s  the rest\n", "", SignedText(rest_of_block_us));
     }
   }
-  if (rest_us != 0) absl::StrAppendFormat(&text, "%11s  the rest\n", SignedText(rest_us));
+  if (std::abs(rest_us) > kRounding * all_us)
+    absl::StrAppendFormat(&text, "%11s  the rest\n", SignedText(rest_us));
   return text;
 }
 

@@ -112,7 +112,55 @@ std::string CutTo(absl::string_view name, size_t parts) {
   return absl::StrJoin(all.begin(), all.begin() + std::min(parts, all.size()), "/");
 }
 
+// Operators by name and time -> the block that each is in. From blocks of the first parts of names,
+// the one that takes longest is divided by the next part, as long as there are at most `most`.
+std::map<std::string, std::string> Divided(const std::map<std::string, double>& times,
+                                           size_t most) {
+  struct Block {
+    size_t parts = 1;
+    double us = 0;
+    std::vector<std::string> operators;
+  };
+  std::map<std::string, Block> blocks;
+  const auto add = [&times](const std::string& name, size_t parts,
+                            std::map<std::string, Block>* into) {
+    Block& block = (*into)[CutTo(name, parts)];
+    block.parts = parts;
+    block.us += times.at(name);
+    block.operators.push_back(name);
+  };
+  for (const auto& [name, us] : times) add(name, 1, &blocks);
+  while (true) {
+    // Of blocks that may be divided: its name, and what becomes of it.
+    std::string longest;
+    std::map<std::string, Block> best;
+    for (const auto& [name, block] : blocks) {
+      if (!longest.empty() && block.us <= blocks.at(longest).us) continue;
+      std::map<std::string, Block> finer;
+      for (const std::string& of : block.operators) add(of, block.parts + 1, &finer);
+      const bool is_finer = finer.size() > 1 || finer.begin()->first != name;
+      if (!is_finer || blocks.size() - 1 + finer.size() > most) continue;
+      longest = name;
+      best = std::move(finer);
+    }
+    if (best.empty()) break;
+    blocks.erase(longest);
+    blocks.merge(best);
+  }
+  std::map<std::string, std::string> block_of;
+  for (const auto& [name, block] : blocks) {
+    for (const std::string& of : block.operators) block_of[of] = name;
+  }
+  return block_of;
+}
+
 }  // namespace
+
+double BlockSummary::TimeUs() const {
+  double us = compute_us;
+  for (const auto& [kind, exposed] : exposed_us) us += exposed;
+  return us;
+}
 
 void BlockSummary::Add(const BlockSummary& other) {
   compute_us += other.compute_us;
@@ -193,33 +241,14 @@ absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostMod
 
 std::vector<std::map<std::string, BlockSummary>> BlocksOf(
     const std::vector<const PlanSummary*>& plans, int most) {
-  const auto cut_to = [&plans](size_t parts) {
-    std::vector<std::map<std::string, BlockSummary>> blocks(plans.size());
-    for (size_t p = 0; p < plans.size(); ++p) {
-      for (const auto& [name, block] : plans[p]->operators) {
-        blocks[p][CutTo(name, parts)].Add(block);
-      }
-    }
-    return blocks;
-  };
-  size_t most_parts = 1;
+  std::map<std::string, double> times;  // by operators
   for (const PlanSummary* plan : plans) {
-    for (const auto& [name, block] : plan->operators) {
-      most_parts = std::max<size_t>(most_parts, 1 + absl::c_count(name, '/'));
-    }
+    for (const auto& [name, block] : plan->operators) times[name] += block.TimeUs();
   }
-  const auto count = [](const std::vector<std::map<std::string, BlockSummary>>& blocks) {
-    std::set<std::string> names;
-    for (const auto& of_plan : blocks) {
-      for (const auto& [name, block] : of_plan) names.insert(name);
-    }
-    return static_cast<int>(names.size());
-  };
-  std::vector<std::map<std::string, BlockSummary>> blocks = cut_to(1);
-  for (size_t parts = 2; parts <= most_parts; ++parts) {
-    std::vector<std::map<std::string, BlockSummary>> finer = cut_to(parts);
-    if (count(finer) > most) break;
-    blocks = std::move(finer);
+  const std::map<std::string, std::string> block_of = Divided(times, static_cast<size_t>(most));
+  std::vector<std::map<std::string, BlockSummary>> blocks(plans.size());
+  for (size_t p = 0; p < plans.size(); ++p) {
+    for (const auto& [name, block] : plans[p]->operators) blocks[p][block_of.at(name)].Add(block);
   }
   return blocks;
 }

@@ -34,6 +34,8 @@ struct BlockSummary {
   std::map<std::string, double> splits_us;   // by how calls are split: their computation
 
   void Add(const BlockSummary& other);
+  // Computation, and communication that it waits for.
+  double TimeUs() const;
   // How most of its computation is split; "" if it computes nothing.
   std::string MainSplit() const;
 };
@@ -71,8 +73,9 @@ absl::StatusOr<PlanSummary> SummaryOf(std::string name, const OptimizeResult& re
 // Of a plan that is priced for it.
 absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostModel& cost);
 
-// Blocks of all these plans under the same names: as many parts of operators' names as give at most
-// `most` blocks that take time. One map for each plan.
+// Blocks of all these plans under the same names: parts of operators' names, more of them where it
+// takes longest, so that there are at most `most` blocks (or as many as there are first parts). One
+// map for each plan.
 std::vector<std::map<std::string, BlockSummary>> BlocksOf(
     const std::vector<const PlanSummary*>& plans, int most);
 

@@ -122,7 +122,7 @@ std::string OthersText(const std::vector<double>& us, const std::vector<bool>& s
 
 std::string RowsText(const std::vector<Row>& rows, bool verbose) {
   size_t width = 9;
-  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 56));
+  for (const Row& row : rows) width = std::max(width, std::min<size_t>(row.what.size(), 72));
   const int w = static_cast<int>(width);
   std::vector<double> us;
   for (const Row& row : rows) us.push_back(row.us);

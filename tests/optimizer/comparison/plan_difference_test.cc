@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "optimizer/comparison/plan_summary.h"
 #include "optimizer/proposal/baselines.h"
@@ -52,10 +54,16 @@ TEST(BlocksOf, AreAsFineAsMayBeShown) {
     plan.operators[name].compute_us = 1;
   }
   EXPECT_EQ(BlocksOf({&plan}, 4)[0].size(), 4u);
-  EXPECT_EQ(BlocksOf({&plan}, 3)[0].size(), 2u);
-  EXPECT_EQ(BlocksOf({&plan}, 3)[0].at("a").compute_us, 2);
+  EXPECT_EQ(BlocksOf({&plan}, 2)[0].at("a").compute_us, 2);
+  // Finer where it takes longer; what has one part goes on to the next.
+  plan.operators["b/x/3"].exposed_us["all_reduce"] = 3;
+  plan.operators["c/x/4/i"].compute_us = plan.operators["c/x/4/j"].compute_us = 0.5;
+  const auto blocks = BlocksOf({&plan}, 4)[0];
+  std::vector<std::string> names;
+  for (const auto& [name, block] : blocks) names.push_back(name);
+  EXPECT_THAT(names, testing::ElementsAre("a", "b/x/3", "b/y/4", "c/x/4"));
   // However many there are, they are shown by their first parts.
-  EXPECT_EQ(BlocksOf({&plan}, 1)[0].size(), 2u);
+  EXPECT_EQ(BlocksOf({&plan}, 1)[0].size(), 3u);
 }
 
 // Names that end where others go on.
