@@ -21,7 +21,7 @@ constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 // softmax(q k' + mask) v of one batch element and one head, as the dynamo exporter of PyTorch
 // writes it.
-struct Exported {
+struct ExportedAttention {
   int64_t queries = 3, keys = 3;
   float fill = kLowest;
   bool guard = true;
@@ -87,12 +87,13 @@ Imported Import(const std::string& bytes) {
 }
 
 TEST(OnnxAttentionReading, CausalMaskIsRead) {
-  for (const Exported& exported :
-       {Exported{}, Exported{.guard = false}, Exported{.queries = 2, .keys = 5},
-        Exported{.fill = -1e4f}, Exported{.fill = -1e9f},
-        Exported{.fill = -std::numeric_limits<float>::infinity()},
+  for (const ExportedAttention& exported :
+       {ExportedAttention{}, ExportedAttention{.guard = false},
+        ExportedAttention{.queries = 2, .keys = 5}, ExportedAttention{.fill = -1e4f},
+        ExportedAttention{.fill = -1e9f},
+        ExportedAttention{.fill = -std::numeric_limits<float>::infinity()},
         // 640,000 elements a batch element: known by what does not repeat.
-        Exported{.queries = 800, .keys = 800}}) {
+        ExportedAttention{.queries = 800, .keys = 800}}) {
     const Imported imported = Import(exported.Bytes());
     EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
     // Over the reals only minus infinity excludes.
@@ -107,18 +108,18 @@ TEST(OnnxAttentionReading, CausalMaskIsRead) {
 }
 
 TEST(OnnxAttentionReading, CapsAndBiasesArePartOfIt) {
-  EXPECT_THAT(Import(Exported{.capped = true}.Bytes()).calls,
+  EXPECT_THAT(Import(ExportedAttention{.capped = true}.Bytes()).calls,
               ElementsAre("capped_attention(cap=2.0,causal=1,scale=0.125)"));
-  EXPECT_THAT(Import(Exported{.biased = true}.Bytes()).calls,
+  EXPECT_THAT(Import(ExportedAttention{.biased = true}.Bytes()).calls,
               ElementsAre("weight", "attention(causal=1,scale=0.25)"));
   EXPECT_THAT(
-      Import(Exported{.ahead = 1, .capped = true, .biased = true}.Bytes()).calls,
+      Import(ExportedAttention{.ahead = 1, .capped = true, .biased = true}.Bytes()).calls,
       ElementsAre("weight", "constant", "add", "capped_attention(cap=2.0,causal=0,scale=0.125)"));
 }
 
 // Against the definition, in loops.
 TEST(OnnxAttentionReading, ComputesWhatTheFileSays) {
-  const Imported imported = Import(Exported{}.Bytes());
+  const Imported imported = Import(ExportedAttention{}.Bytes());
   const Graph& graph = imported.model.graph;
   std::map<NodeId, Value<double>> leaves;
   std::map<std::string, std::vector<double>> inputs;
@@ -153,23 +154,24 @@ TEST(OnnxAttentionReading, ComputesWhatTheFileSays) {
 
 // What is no exclusion, or not the causal one, is added as the file says.
 TEST(OnnxAttentionReading, OtherMasksAreAdded) {
-  for (const Exported& exported : {Exported{.fill = -9999}, Exported{.ahead = 1}}) {
+  for (const ExportedAttention& exported :
+       {ExportedAttention{.fill = -9999}, ExportedAttention{.ahead = 1}}) {
     const Imported imported = Import(exported.Bytes());
     EXPECT_THAT(imported.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
     EXPECT_TRUE(imported.model.assumptions.empty());
   }
   // A mask that leaves nothing out is none.
-  const Imported open = Import(Exported{.ahead = 3}.Bytes());
+  const Imported open = Import(ExportedAttention{.ahead = 3}.Bytes());
   EXPECT_THAT(open.calls, ElementsAre("attention(causal=0,scale=0.25)"));
 }
 
 // Queries that see no key: the guard makes 0 of what would be NaN.
 TEST(OnnxAttentionReading, GuardOfWhatMayBeNaNStays) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Imported none = Import(Exported{.fill = -kInfinity, .ahead = -1}.Bytes());
+  const Imported none = Import(ExportedAttention{.fill = -kInfinity, .ahead = -1}.Bytes());
   EXPECT_THAT(none.calls, testing::Contains(HasSubstr("softmax")));
   EXPECT_THAT(none.calls, testing::Not(testing::Contains(HasSubstr("attention"))));
-  const Imported lowest = Import(Exported{.ahead = -1}.Bytes());
+  const Imported lowest = Import(ExportedAttention{.ahead = -1}.Bytes());
   EXPECT_THAT(lowest.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
 }
 
@@ -228,7 +230,7 @@ TEST(OnnxAttentionReading, BucketsByLogarithmsAreFolded) {
 // The mask of a long sequence, written out, would have 2^40 numbers.
 TEST(OnnxAttentionReading, CausalMasksOfAMillionTokensAreRead) {
   constexpr int64_t kTokens = 1 << 20;
-  const Imported imported = Import(Exported{.queries = kTokens, .keys = kTokens}.Bytes());
+  const Imported imported = Import(ExportedAttention{.queries = kTokens, .keys = kTokens}.Bytes());
   EXPECT_THAT(imported.calls, ElementsAre("attention(causal=1,scale=0.25)"));
   EXPECT_TRUE(imported.model.weights.empty());
 }
@@ -236,12 +238,13 @@ TEST(OnnxAttentionReading, CausalMasksOfAMillionTokensAreRead) {
 // One that is not causal stays what the file computes.
 TEST(OnnxAttentionReading, OtherMasksOfLongSequencesStayComputed) {
   const Imported imported =
-      Import(Exported{.queries = 1 << 14, .keys = 1 << 14, .ahead = 5}.Bytes());
+      Import(ExportedAttention{.queries = 1 << 14, .keys = 1 << 14, .ahead = 5}.Bytes());
   EXPECT_THAT(imported.calls, testing::Contains("less_equal"));
   EXPECT_THAT(imported.calls, testing::Contains("attention(causal=0,scale=0.25)"));
   for (const auto& [name, values] : imported.model.weights) EXPECT_LE(values.size(), 1u << 14);
   // Of fewer tokens it is numbers, but for what repeats.
-  const Imported shorter = Import(Exported{.queries = 2048, .keys = 2049, .ahead = 5}.Bytes());
+  const Imported shorter =
+      Import(ExportedAttention{.queries = 2048, .keys = 2049, .ahead = 5}.Bytes());
   EXPECT_THAT(shorter.calls, ElementsAre("constant", "attention(causal=0,scale=0.25)"));
   ASSERT_EQ(shorter.model.weights.size(), 1u);
   EXPECT_EQ(shorter.model.weights.begin()->second.size(), 2048u * 2049u);

@@ -17,7 +17,7 @@
 namespace isomer {
 namespace {
 
-const std::string kExampleModels = ISOMER_SOURCE_DIR "/models/data/";
+const std::string kReferenceModels = ISOMER_SOURCE_DIR "/models/data/";
 
 // The lines of a reference file: "gradient conv1.bias l2" -> its numbers.
 std::map<std::string, std::vector<double>> ReadReference(const std::string& path) {
@@ -75,7 +75,7 @@ const Array<double>& OutputOf(const Model& model, const Values<double>& values, 
 
 class Reference {
  public:
-  explicit Reference(const std::string& file) : values_(ReadReference(kExampleModels + file)) {}
+  explicit Reference(const std::string& file) : values_(ReadReference(kReferenceModels + file)) {}
 
   const std::vector<double>& at(const std::string& key) const { return values_.at(key); }
 
@@ -126,7 +126,7 @@ void ExpectGradients(const Reference& reference, const Model& model,
 }
 
 TEST(Reference, BertTinyOutputsAndGradients) {
-  const Model model = ImportOnnx(kExampleModels + "bert_tiny.onnx").value();
+  const Model model = ImportOnnx(kReferenceModels + "bert_tiny.onnx").value();
   const Reference reference("bert_tiny_reference.txt");
   std::vector<double> ids;
   for (int i = 0; i < 8; ++i) {
@@ -153,7 +153,7 @@ class DigitsReference : public testing::Test {
  protected:
   // Output 0 are the logits, output 1 is the loss.
   absl::StatusOr<Values<double>> Evaluate() {
-    const auto file = DataFile::Open(kExampleModels + "digits.csv").value();
+    const auto file = DataFile::Open(kReferenceModels + "digits.csv").value();
     const auto table = CsvTable::Open(file).value();
     std::vector<double> images(64 * 64), labels(64);
     std::vector<int64_t> pixels(64);
@@ -169,7 +169,7 @@ class DigitsReference : public testing::Test {
                              {{Array<double>({64, 10}, 0.0)}, {Array<double>({}, 1.0)}});
   }
 
-  Model model_ = ImportOnnx(kExampleModels + "digits_cnn.onnx").value();
+  Model model_ = ImportOnnx(kReferenceModels + "digits_cnn.onnx").value();
   const Reference reference_{"digits_cnn_reference.txt"};
 };
 

@@ -16,16 +16,18 @@ void ExportReshape(NodeExporter& node) {
   node.Result("Reshape", {node.In(0), node.Ints(node.OutType(0).Sizes())});
 }
 
+// Axes are counted from the front: onnxruntime knows a concatenation of channels by its axis 1.
 void ExportConcat(NodeExporter& node) {
   std::vector<std::string> parts;
   for (int i = 0; i < node.num_inputs(); ++i) parts.push_back(node.In(i));
-  node.Result("Concat", std::move(parts), {{"axis", node.op().Int("axis")}});
+  node.Result("Concat", std::move(parts), {{"axis", node.Axis("axis", node.InType(0).rank())}});
 }
 
 void ExportSplit(NodeExporter& node) {
   std::vector<int64_t> sizes;
   for (const Extent& size : node.op().Extents("sizes")) sizes.push_back(size.value());
-  node.Result("Split", {node.In(0), node.Ints(sizes)}, {{"axis", node.op().Int("axis")}});
+  node.Result("Split", {node.In(0), node.Ints(sizes)},
+              {{"axis", node.Axis("axis", node.InType(0).rank())}});
 }
 
 // An end before the first element is no index of ONNX: it would count from the back.

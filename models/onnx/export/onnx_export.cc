@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/export/convolution_form.h"
 #include "models/onnx/export/export_operators.h"
 #include "models/onnx/export/prepared_weights.h"
 #include "models/onnx/tensor.h"
@@ -182,8 +183,11 @@ class GraphExporter {
 
 absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph,
                                        StoredWeights weights) {
+  const bool is_for_others = weights == StoredWeights::kPrepared;
+  ISOMER_ASSIGN_OR_RETURN(const Graph formed,
+                          is_for_others ? ConvolutionForm(graph) : absl::StatusOr<Graph>(graph));
   ISOMER_ASSIGN_OR_RETURN(const onnx::ModelProto file,
-                          GraphExporter(model, graph, weights).Export());
+                          GraphExporter(model, formed, weights).Export());
   std::string contents;
   if (file.ByteSizeLong() > kMostBytes || !file.SerializeToString(&contents)) {
     return absl::UnimplementedError("the model is above 2 GB, the limit of ONNX files");
