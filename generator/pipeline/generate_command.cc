@@ -59,7 +59,7 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
   auto memo = std::make_unique<Memo>();
   if (!command.work_dir.empty()) {
     ISOMER_ASSIGN_OR_RETURN(memo, Memo::Open(command.work_dir));
-    if (!memo->note().empty()) PrintNote(memo->note());
+    for (const std::string& note : memo->notes()) PrintNote(note);
   }
   std::unique_ptr<Workers> own;
   if (command.workers == nullptr) {

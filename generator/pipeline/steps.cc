@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "generator/enumeration/configuration.h"
 #include "generator/enumeration/derived_configurations.h"
@@ -37,6 +39,9 @@ Message InputOf(const std::string& bytes) {
 struct Worker {
   TypeOracle oracle;
   RuleBook book;  // of the rules that it was told
+  // Those that the options of the last item chose, which those of one run have in common.
+  std::string options;
+  std::vector<Configuration> configurations;
 
   StepResult FindFamilies(const std::string& bytes);
   StepResult EnumerateIn(const std::string& bytes);
@@ -59,16 +64,25 @@ StepResult Worker::FindFamilies(const std::string& bytes) {
   return {Encode(families)};
 }
 
-StepResult Worker::EnumerateIn(const std::string& bytes) {
-  const auto input = InputOf<proto::EnumerationInput>(bytes);
+std::vector<Configuration> ConfigurationsOf(const proto::EnumerationInput& input) {
   std::set<OpKind> kinds;
   for (const std::string& name : input.kinds()) kinds.insert(Checked(ParseOpKind(name)));
   const auto choice = static_cast<ConfigurationChoice>(input.configurations());
-  for (const Configuration& c : ChosenConfigurations(choice, kinds, input.max_operators())) {
-    if (c.name != input.configuration()) continue;
-    return {Encode(EnumeratedIn(c, input.seed(), /*threads=*/1, &oracle))};
+  return ChosenConfigurations(choice, kinds, input.max_operators());
+}
+
+StepResult Worker::EnumerateIn(const std::string& bytes) {
+  auto input = InputOf<proto::EnumerationInput>(bytes);
+  const std::string name = std::move(*input.mutable_configuration());
+  input.clear_configuration();
+  if (const std::string chosen = input.SerializeAsString(); chosen != options) {
+    options = chosen;
+    configurations = ConfigurationsOf(input);
   }
-  ISOMER_CHECK(false);
+  const auto named = std::find_if(configurations.begin(), configurations.end(),
+                                  [&](const Configuration& c) { return c.name == name; });
+  ISOMER_CHECK(named != configurations.end());
+  return {Encode(EnumeratedIn(*named, input.seed(), /*threads=*/1, &oracle))};
 }
 
 StepResult Worker::GeneralizeOne(const std::string& bytes) {

@@ -113,7 +113,13 @@ absl::Status Memo::TakeOverLogsOfRanks(const std::string& folder) {
   }
   for (const std::string& name : names) {
     const auto other = OpenLog(folder, name);
-    if (!other.ok()) continue;  // Its rank has not ended yet: the next run has it.
+    if (absl::IsUnavailable(other.status()))
+      continue;  // Its rank has not ended: the next run has it.
+    if (!other.ok()) {
+      notes_.push_back(absl::StrCat(other.status().message(), "; what is in it is not used"));
+      continue;
+    }
+    notes_.insert(notes_.end(), (*other)->notes_.begin(), (*other)->notes_.end());
     TakeOver(**other);
     ISOMER_RETURN_IF_ERROR(status_);
     if (fdatasync(file_) != 0) return Refuse(path_, std::strerror(errno));
@@ -137,8 +143,8 @@ absl::Status Memo::Lock(const std::string& folder) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(file_, F_SETLK, &lock) == 0) return absl::OkStatus();
-  return Refuse(folder, errno == EACCES || errno == EAGAIN ? "another run is using this folder"
-                                                           : std::strerror(errno));
+  if (errno != EACCES && errno != EAGAIN) return Refuse(folder, std::strerror(errno));
+  return absl::UnavailableError(absl::StrCat(folder, ": another run is using this folder"));
 }
 
 absl::Status Memo::ReadLog() {
@@ -187,7 +193,7 @@ absl::Status Memo::ReadLog() {
   const int64_t tail = static_cast<int64_t>(bytes.size()) - end_;
   // The tail of a killed run is no damage.
   if (damaged > tail) {
-    note_ = absl::StrCat(path_, ": ", damaged - tail, " damaged bytes are passed over");
+    notes_.push_back(absl::StrCat(path_, ": ", damaged - tail, " damaged bytes are passed over"));
   }
   if (ftruncate(file_, end_) != 0) return Refuse(path_, std::strerror(errno));
   synced_ = end_;

@@ -32,6 +32,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -55,7 +56,8 @@ class Memo {
   Memo() = default;
   // The memo of a folder, which is made if it does not exist. Errors, which name the path: it is no
   // folder, cannot be written, is in use by another run, or its log has another version. Takes over
-  // the logs of ranks that are not in use.
+  // the logs of ranks that are not in use; those that cannot be read stay where they are, and a
+  // note says so.
   static absl::StatusOr<std::unique_ptr<Memo>> Open(const std::string& folder);
   // A new log of one rank, whose folder another process has made its own.
   static absl::StatusOr<std::unique_ptr<Memo>> OpenLogOfRank(const std::string& folder, int rank);
@@ -68,8 +70,8 @@ class Memo {
   void Put(const MemoKey& key, absl::string_view payload);
 
   std::map<std::string, Counts> counts() const;
-  // What was wrong with the log, for people; "" if nothing was.
-  const std::string& note() const { return note_; }
+  // What was wrong with the log and those of ranks, a line each, for people.
+  const std::vector<std::string>& notes() const { return notes_; }
   // The first error of Put: a full disk.
   absl::Status status() const;
 
@@ -89,7 +91,7 @@ class Memo {
 
   std::string path_;
   int file_ = -1;
-  std::string note_;
+  std::vector<std::string> notes_;
 
   mutable std::mutex mutex_;  // guards what follows
   absl::flat_hash_map<MemoKey, Place> places_;

@@ -15,7 +15,9 @@
 namespace isomer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string EmptyFolder(const std::string& name) {
   const std::string folder = testing::TempDir() + "/" + name;
@@ -65,7 +67,7 @@ TEST(Memo, FindsWhatAnEarlierRunPut) {
   ASSERT_TRUE(memo.ok()) << memo.status();
   EXPECT_EQ(CountFound(memo->get()), 10);
   EXPECT_EQ((*memo)->counts()["test"].hits, 10);
-  EXPECT_EQ((*memo)->note(), "");
+  EXPECT_THAT((*memo)->notes(), IsEmpty());
 }
 
 TEST(Memo, CutAnywhereLosesTheLastRecordsOnly) {
@@ -80,7 +82,7 @@ TEST(Memo, CutAnywhereLosesTheLastRecordsOnly) {
     {
       const auto memo = Memo::Open(folder);
       ASSERT_TRUE(memo.ok()) << size << ": " << memo.status();
-      EXPECT_EQ((*memo)->note(), "") << size;
+      EXPECT_THAT((*memo)->notes(), IsEmpty()) << size;
       found = CountFound(memo->get());
       EXPECT_GE(found, before) << size;
       before = found;
@@ -102,7 +104,7 @@ TEST(Memo, DamageInTheMiddleLosesOneRecordAndIsNoted) {
     const auto memo = Memo::Open(folder);
     ASSERT_TRUE(memo.ok()) << offset << ": " << memo.status();
     EXPECT_EQ(CountFound(memo->get()), 9) << offset;
-    EXPECT_THAT((*memo)->note(), HasSubstr("140 damaged bytes")) << offset;
+    EXPECT_THAT((*memo)->notes(), ElementsAre(HasSubstr("140 damaged bytes"))) << offset;
   }
 }
 
@@ -153,6 +155,44 @@ TEST(Memo, TakesOverWhatRanksKept) {
     ASSERT_TRUE(memo.ok()) << memo.status();
     EXPECT_EQ(CountFound(memo->get()), 10);
     EXPECT_EQ(CountLogsOfRanks(folder), 0u);
+  }
+}
+
+// The log of a rank that has the payloads 0 to 9.
+std::string LogOfTen(const std::string& folder) {
+  const auto log = Memo::OpenLogOfRank(folder, 1);
+  EXPECT_TRUE(log.ok()) << log.status();
+  for (int i = 0; i < 10; ++i) (*log)->Put(MemoKeyOf(std::to_string(i)), Payload(i));
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (absl::StrContains(entry.path().filename().string(), "memo.rank-")) return entry.path();
+  }
+  return "";
+}
+
+TEST(Memo, DamageInTheLogOfARankIsNoted) {
+  const std::string folder = EmptyFolder("memo_damaged_rank");
+  std::filesystem::create_directories(folder);
+  Overwrite(LogOfTen(folder), 50, "\xff\x7f");
+  const auto memo = Memo::Open(folder);
+  ASSERT_TRUE(memo.ok()) << memo.status();
+  EXPECT_EQ(CountFound(memo->get()), 9);
+  EXPECT_EQ(CountLogsOfRanks(folder), 0u);
+  EXPECT_THAT((*memo)->notes(),
+              ElementsAre(AllOf(HasSubstr("memo.rank-1."), HasSubstr("140 damaged bytes"))));
+}
+
+TEST(Memo, ALogOfARankThatIsNoneStaysAndIsNoted) {
+  for (const bool is_other_version : {true, false}) {
+    const std::string folder = EmptyFolder("memo_strange_rank");
+    std::filesystem::create_directories(folder);
+    Overwrite(LogOfTen(folder), is_other_version ? 8 : 0, "\x02");
+    const auto memo = Memo::Open(folder);
+    ASSERT_TRUE(memo.ok()) << memo.status();
+    EXPECT_EQ(CountFound(memo->get()), 0);
+    EXPECT_EQ(CountLogsOfRanks(folder), 1u);
+    EXPECT_THAT((*memo)->notes(),
+                ElementsAre(AllOf(HasSubstr("memo.rank-1."), HasSubstr("is not used"),
+                                  HasSubstr(is_other_version ? "version 2" : "no log"))));
   }
 }
 
