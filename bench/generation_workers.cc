@@ -25,6 +25,8 @@
 #include "absl/strings/str_split.h"
 #include "bench/resources.h"
 #include "generator/pipeline/generate_command.h"
+#include "generator/pipeline/memo.pb.h"
+#include "generator/pipeline/step_records.h"
 #include "generator/pipeline/steps.h"
 #include "generator/workers/local_workers.h"
 #include "pcg/support/check.h"
@@ -37,6 +39,7 @@ ABSL_FLAG(std::vector<std::string>, workers,
           std::vector<std::string>({"1", "2", "4", "8", "16", "32", "64", "256"}),
           "how many, for each simulation");
 ABSL_FLAG(std::string, measured, "", "folder for what was measured, for other runs");
+ABSL_FLAG(int, longest, 0, "items to list for each simulation, the longest");
 ABSL_FLAG(double, message_us, 10, "time of rank 0 for a message");
 ABSL_FLAG(double, bytes_per_us, 1000, "that rank 0 sends or receives");
 ABSL_FLAG(double, latency_us, 1000, "until a message is read: ranks look every ms");
@@ -55,6 +58,32 @@ struct StepTotal {
   double seconds = 0, longest = 0;
   double last = 0;  // when the last one was done
 };
+
+// When a worker did an item.
+struct DoneItem {
+  StepItem item;
+  double begins = 0, seconds = 0;
+};
+
+// What an item is about, for people.
+std::string NameOf(const StepItem& item) {
+  if (item.step == "families") {
+    proto::FamiliesInput input;
+    ISOMER_CHECK(input.ParseFromString(item.input));
+    return input.form() + " of " + input.kind();
+  }
+  if (item.step == "enumerate") {
+    proto::EnumerationInput input;
+    ISOMER_CHECK(input.ParseFromString(item.input));
+    return input.configuration();
+  }
+  if (item.step == "generalize") {
+    proto::GeneralizationInput input;
+    ISOMER_CHECK(input.ParseFromString(item.input));
+    return ConstantRule(*DecodeCandidate(input.candidate())).ToString();
+  }
+  return item.step == "prove" ? DecodeGeneralRule(item.input)->rule.ToString() : "";
+}
 
 // By the keys of items; in a folder, so that another run finds them.
 class Measurements {
@@ -131,6 +160,14 @@ class SimulatedWorkers : public Workers {
     for (const auto& [step, total] : totals_) seconds += total.seconds;
     return seconds;
   }
+  // So many of those that took longest.
+  std::vector<DoneItem> Longest(size_t count) const {
+    std::vector<DoneItem> longest = done_;
+    std::stable_sort(longest.begin(), longest.end(),
+                     [](const DoneItem& a, const DoneItem& b) { return a.seconds > b.seconds; });
+    longest.resize(std::min(count, longest.size()));
+    return longest;
+  }
   double LastOf(const std::string& step) const {
     const auto found = totals_.find(step);
     return found == totals_.end() ? 0 : found->second.last;
@@ -193,6 +230,7 @@ class SimulatedWorkers : public Workers {
     total.seconds += measured.seconds;
     total.longest = std::max(total.longest, measured.seconds);
     total.last = std::max(total.last, worker.free_at);
+    if (absl::GetFlag(FLAGS_longest) > 0) done_.push_back({next.item, begins, measured.seconds});
     finished_.push({worker.free_at + latency, next.ticket, number, !next.item.first});
     results_[next.ticket] = {next.ticket, measured.result};
   }
@@ -218,6 +256,7 @@ class SimulatedWorkers : public Workers {
   std::priority_queue<Finish> finished_;
   std::map<uint64_t, FinishedItem> results_;
   std::map<std::string, StepTotal> totals_;
+  std::vector<DoneItem> done_;
   double now_ = 0, rank_0_waits_ = 0;
   double mark_ = 0;
 };
@@ -283,6 +322,10 @@ void Main() {
                  workers.now(), last("families"), std::max(last("derive"), last("generalize")),
                  last("prove"), workers.work(), 100 * workers.work() / (count * workers.now()),
                  workers.rank_0_busy());
+    for (const DoneItem& done : workers.Longest(absl::GetFlag(FLAGS_longest))) {
+      absl::PrintF("  %.2f s from %.2f on: %s: %s\n", done.seconds, done.begins, done.item.step,
+                   NameOf(done.item));
+    }
     std::fflush(stdout);
   }
 }

@@ -99,6 +99,52 @@ TEST(ByDefinition, ConditionsInsideOfSumsAreNotOneCondition) {
   });
 }
 
+// Each maximum is one of its arguments; which, depends on the order of these alone.
+TEST(ByDefinition, SumsAndProductsOfMaximaAreDecidedInEveryOrder) {
+  const std::vector<Condition> same = {SameType(0, 1)};
+  ExpectProved({
+      RuleFromText("sub(relu(x0), x0) -> relu(scale(x0; factor=-1.0))", kOne),
+      RuleFromText("maximum(x0, sub(x1, x1)) -> relu(x0)", {{2, 2}}, same),
+      RuleFromText("add(relu(x0), relu(scale(x0; factor=-1.0))) -> abs(x0)", kOne),
+      RuleFromText("add(maximum(x0, x1), minimum(x0, x1)) -> add(x0, x1)", {{2, 2}}, same),
+      RuleFromText("mul(relu(x0), x0) -> mul(relu(x0), relu(x0))", kOne),
+      RuleFromText("mul(maximum(maximum(x0, x1), x2), minimum(x0, minimum(x1, x2))) -> "
+                   "mul(minimum(minimum(x0, x1), x2), maximum(x0, maximum(x1, x2)))",
+                   kThree, {SameType(0, 1), SameType(0, 2)}),
+      RuleFromText("add(clip(x0; max=6.0, min=0.0), relu(x0)) -> "
+                   "add(clip(relu(x0); max=6.0, min=0.0), maximum(relu(x0), x0))",
+                   kOne),
+      // A maximum whose argument is one.
+      RuleFromText("relu(sub(relu(x0), x0)) -> relu(scale(x0; factor=-1.0))", kOne),
+  });
+  ExpectNotProved({
+      RuleFromText("sub(x0, relu(x0)) -> relu(scale(x0; factor=-1.0))", kOne),
+      RuleFromText("sub(relu(x0), x0) -> abs(x0)", kOne),
+      RuleFromText("maximum(x0, add(x1, x1)) -> relu(x0)", {{2, 2}}, same),
+      RuleFromText("add(maximum(x0, x1), maximum(x0, x1)) -> add(x0, x1)", {{2, 2}}, same),
+      RuleFromText("mul(maximum(maximum(x0, x1), x2), minimum(x0, minimum(x1, x2))) -> "
+                   "mul(maximum(x0, x1), minimum(x1, x2))",
+                   kThree, {SameType(0, 1), SameType(0, 2)}),
+      RuleFromText("add(clip(x0; max=6.0, min=0.0), relu(x0)) -> "
+                   "add(clip(x0; max=5.0, min=0.0), relu(x0))",
+                   kOne),
+      RuleFromText("add(relu(x0), relu(x1)) -> relu(add(x0, x1))", {{2, 2}}, same),
+      RuleFromText("scale(relu(x0); factor=f) -> sub(relu(scale(x0; factor=f)), sub(x0, x0))",
+                   kOne),
+  });
+}
+
+// The elements of a sum have an order each.
+TEST(ByDefinition, MaximaInsideOfSumsAreNotInOneOrder) {
+  ExpectNotProved({
+      RuleFromText("relu(reduce_sum(x0; axes=[-1], keepdims=1)) -> "
+                   "reduce_sum(relu(x0); axes=[-1], keepdims=1)",
+                   {{2}}),
+      RuleFromText("matmul(relu(x0), x1) -> matmul(x0, x1)", {{2, 2}}),
+      RuleFromText("matmul(relu(x0), relu(x0)) -> matmul(relu(x0), x0)", {{2}}),
+  });
+}
+
 TEST(ByDefinition, NegationReversesTheOrder) {
   ExpectProved({
       RuleFromText("relu(abs(x0)) -> abs(x0)", kOne),

@@ -1,7 +1,9 @@
 #include "verifier/elements/lattice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -12,14 +14,6 @@ namespace isomer {
 namespace {
 
 constexpr size_t kMostAtoms = 4, kMostConstants = 4;
-
-void Collect(const LatticeTerm& term, std::set<std::string>* atoms, std::set<int64_t>* constants) {
-  if (term.kind == LatticeTerm::Kind::kAtom) atoms->insert(term.atom);
-  if (term.kind == LatticeTerm::Kind::kInteger && term.integer != 0) {
-    constants->insert(std::abs(term.integer));
-  }
-  for (const LatticeTerm& argument : term.arguments) Collect(argument, atoms, constants);
-}
 
 using Values = std::map<std::string, double>;
 
@@ -107,10 +101,19 @@ void KeepWhatMatters(const LatticeTerm& term, std::vector<std::string>* atoms,
 
 }  // namespace
 
+void CollectAtoms(const LatticeTerm& term, std::set<std::string>* atoms,
+                  std::set<int64_t>* constants) {
+  if (term.kind == LatticeTerm::Kind::kAtom) atoms->insert(term.atom);
+  if (term.kind == LatticeTerm::Kind::kInteger && term.integer != 0) {
+    constants->insert(std::abs(term.integer));
+  }
+  for (const LatticeTerm& argument : term.arguments) CollectAtoms(argument, atoms, constants);
+}
+
 absl::StatusOr<LatticeForm> LatticeFormOf(const LatticeTerm& term) {
   std::set<std::string> named;
   std::set<int64_t> constants;
-  Collect(term, &named, &constants);
+  CollectAtoms(term, &named, &constants);
   if (named.size() > kMostAtoms || constants.size() > kMostConstants ||
       (named.size() > 2 && !constants.empty())) {
     return absl::ResourceExhaustedError("a maximum of too many");
@@ -141,6 +144,44 @@ absl::StatusOr<LatticeForm> LatticeFormOf(const LatticeTerm& term) {
   // Which constants there are decides how many orders are listed, so they are part of the text.
   form.text = absl::StrCat("order<", absl::StrJoin(constants, ","), ">(", absl::StrJoin(atoms, ";"),
                            ":", absl::StrJoin(form.sign > 0 ? plain : negated, ""), ")");
+  return form;
+}
+
+std::vector<Order> OrdersWith(const Order& order, const std::string& atom) {
+  std::set<double> sizes = {0};
+  for (const auto& [other, value] : order.atoms) sizes.insert(std::abs(value));
+  for (int64_t constant : order.constants) sizes.insert(static_cast<double>(constant));
+  std::vector<Order> orders;
+  for (auto size = sizes.begin(); size != sizes.end(); ++size) {
+    const auto next = std::next(size);
+    const double place = next == sizes.end() ? *size + 1 : (*size + *next) / 2;
+    for (const double value : {place, -place}) {
+      orders.push_back(order);
+      orders.back().atoms[atom] = value;
+    }
+  }
+  return orders;
+}
+
+std::optional<LatticeForm> FormIn(const Order& order, const LatticeTerm& term) {
+  std::set<std::string> atoms;
+  std::set<int64_t> constants;
+  CollectAtoms(term, &atoms, &constants);
+  if (!std::includes(order.constants.begin(), order.constants.end(), constants.begin(),
+                     constants.end())) {
+    return std::nullopt;
+  }
+  const double value = Evaluate(term, order.atoms);
+  LatticeForm form;
+  form.only_atom = true;
+  for (const std::string& atom : atoms) {
+    const double of_atom = order.atoms.at(atom);
+    if (std::abs(of_atom) != std::abs(value)) continue;
+    form.text = atom;
+    form.sign = of_atom == value ? 1 : -1;
+    return form;
+  }
+  form.integer = static_cast<int64_t>(value);
   return form;
 }
 

@@ -9,7 +9,9 @@
 #ifndef ISOMER_VERIFIER_ELEMENTS_LATTICE_H_
 #define ISOMER_VERIFIER_ELEMENTS_LATTICE_H_
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,23 @@ struct LatticeForm {
 
 // Errors: too many atoms.
 absl::StatusOr<LatticeForm> LatticeFormOf(const LatticeTerm& term);
+
+// A strict order of atoms, their negations, 0 and constants; of the numbers that stand for atoms
+// only the order means anything. Whatever the atoms are, there is such an order that no two of them
+// contradict: where two are equal, either may be taken for the larger one. So what is equal in each
+// order is equal.
+struct Order {
+  std::map<std::string, double> atoms;
+  std::set<int64_t> constants;  // positive
+};
+
+void CollectAtoms(const LatticeTerm& term, std::set<std::string>* atoms,
+                  std::set<int64_t>* constants);
+// The orders of one more atom that agree with `order`.
+std::vector<Order> OrdersWith(const Order& order, const std::string& atom);
+// What the term is in an order: an atom or an integer. nullopt: a constant has no place in it.
+// REQUIRES: its atoms have.
+std::optional<LatticeForm> FormIn(const Order& order, const LatticeTerm& term);
 
 }  // namespace isomer
 

@@ -14,22 +14,54 @@ namespace isomer {
 namespace {
 
 constexpr size_t kMaxRegions = 256, kMaxConditions = 6;
+// Of three atoms there are 48 orders, of four 384; and more with constants among them.
+constexpr size_t kMaxOrdered = 4, kMaxOrderedConstants = 2;
 
-// Whether the polynomials have one normal form in the region, in each case that `decided` leaves.
-absl::StatusOr<bool> EqualIn(const Ranges& region, const Polynomial& left, const Polynomial& right,
-                             std::map<std::string, bool> decided, Exp exp) {
-  Case now{decided, std::nullopt, exp == Exp::kOfSums};
-  ISOMER_ASSIGN_OR_RETURN(const std::string left_form, NormalForm(left, region, &now));
-  ISOMER_ASSIGN_OR_RETURN(const std::string right_form, NormalForm(right, region, &now));
-  if (left_form == right_form) return true;
-  if (!now.open || decided.size() == kMaxConditions) return false;
-  for (const bool holds : {true, false}) {
-    decided[*now.open] = holds;
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, decided, exp));
-    if (!equal) return false;
+// What two polynomials are compared in: a region of their indices, and cases there.
+struct Comparison {
+  const Ranges& region;
+  const Polynomial &left, &right;
+
+  // Whether they have one normal form in each case that `given` leaves.
+  absl::StatusOr<bool> EqualIn(const Case& given) const {
+    Case now = given;
+    ISOMER_ASSIGN_OR_RETURN(const std::string left_form, NormalForm(left, region, &now));
+    ISOMER_ASSIGN_OR_RETURN(const std::string right_form, NormalForm(right, region, &now));
+    if (left_form == right_form) return true;
+    std::vector<Case> cases;
+    if (now.open) {
+      if (given.decided.size() == kMaxConditions) return false;
+      for (const bool holds : {true, false}) {
+        cases.push_back(given);
+        cases.back().decided[*now.open] = holds;
+      }
+    } else if (now.open_atom && given.order->atoms.size() < kMaxOrdered) {
+      for (Order& order : OrdersWith(*given.order, *now.open_atom)) {
+        cases.push_back(given);
+        cases.back().order = std::move(order);
+      }
+    }
+    for (const Case& one : cases) {
+      ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(one));
+      if (!equal) return false;
+    }
+    return !cases.empty();
   }
-  return true;
-}
+
+  // As maxima, whose laws are those of a lattice, or where these are one of their arguments.
+  absl::StatusOr<bool> Equal(Exp exp) const {
+    Case whole;
+    whole.exp_of_sums = exp == Exp::kOfSums;
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(whole));
+    if (equal) return true;
+    Order order;
+    CollectConstants(left, &order.constants);
+    CollectConstants(right, &order.constants);
+    if (order.constants.size() > kMaxOrderedConstants) return false;
+    whole.order = std::move(order);
+    return EqualIn(whole);
+  }
+};
 
 // The terms' elements at one index, whose variables have the sizes `free`.
 struct Elements {
@@ -99,7 +131,7 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
     if (regions.size() > kMaxRegions) return absl::ResourceExhaustedError("too many regions");
   }
   for (const Ranges& region : regions) {
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, EqualIn(region, left, right, {}, exp));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, (Comparison{region, left, right}.Equal(exp)));
     if (!equal) return false;
   }
   return true;

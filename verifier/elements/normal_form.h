@@ -7,6 +7,8 @@
 //   - ranges start at 0, and ranges of one element are substituted;
 //   - quotients and maxima are taken apart, and choices decided, in every case of their conditions
 //     (simplify.h);
+//   - where that is not enough, maxima are one of their arguments, in every order of these
+//     (lattice.h): relu(x) - x is relu(-x), since it is where x > 0 and where x < 0;
 //   - equal monomials are added up, whatever their bound indices are called (polynomial_text.h).
 // Equal normal forms are equal functions. Different ones prove nothing: the method is incomplete.
 #ifndef ISOMER_VERIFIER_ELEMENTS_NORMAL_FORM_H_

@@ -179,7 +179,11 @@ class Simplifier {
       return Of(choice, ranges);
     }
     if (factor.kind == Factor::Kind::kFunction && factor.function == ScalarOp::kMax) {
-      return Absorbed(factor, ranges);
+      for (Polynomial& argument : factor.arguments) {
+        ISOMER_ASSIGN_OR_RETURN(argument, Collected(argument, ranges));
+      }
+      return case_->order && IsOfFreeIndices(Single(factor), ranges) ? Largest(factor)
+                                                                     : Absorbed(factor, ranges);
     }
     return Single(std::move(factor));
   }
@@ -394,12 +398,16 @@ class Simplifier {
     return Single(where);
   }
 
+  bool IsOfFreeIndices(const Polynomial& polynomial, const Ranges& ranges) const {
+    return std::none_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+      return !free_.contains(range.first) && Mentions(polynomial, range.first);
+    });
+  }
+
   // The branch of a choice that is taken in this case.
   absl::StatusOr<Polynomial> Branch(const Factor& where, const Ranges& ranges) {
     const Polynomial& condition = where.arguments[0];
-    for (const auto& [v, range] : ranges) {
-      if (!free_.contains(v) && Mentions(condition, v)) return Single(where);
-    }
+    if (!IsOfFreeIndices(condition, ranges)) return Single(where);
     ISOMER_ASSIGN_OR_RETURN(const std::string text,
                             PolynomialText(condition, free_, NamesOf(free_)));
     const auto decided = case_->decided.find(text);
@@ -409,12 +417,12 @@ class Simplifier {
   }
 
   // The atoms of maxima and minima, by text; those with a minus by the text of their negation.
-  static absl::Status CollectAtoms(const Polynomial& polynomial, const Ranges& ranges,
-                                   std::map<std::string, Polynomial>* atoms) {
+  static absl::Status CollectAtomsOf(const Polynomial& polynomial, const Ranges& ranges,
+                                     std::map<std::string, Polynomial>* atoms) {
     int sign = 1;
     if (const Factor* maximum = OnlyMaximum(polynomial, &sign); maximum != nullptr) {
       for (const Polynomial& argument : maximum->arguments) {
-        ISOMER_RETURN_IF_ERROR(CollectAtoms(argument, ranges, atoms));
+        ISOMER_RETURN_IF_ERROR(CollectAtomsOf(argument, ranges, atoms));
       }
       return absl::OkStatus();
     }
@@ -429,9 +437,32 @@ class Simplifier {
     ISOMER_ASSIGN_OR_RETURN(const LatticeTerm term, LatticeTermOf(whole, ranges, NamesOf(ranges)));
     ISOMER_ASSIGN_OR_RETURN(const LatticeForm form, LatticeFormOf(term));
     if (!form.only_atom) return whole;
+    return OfForm(form, whole, ranges);
+  }
+
+  // The argument of a maximum of free indices that is the largest in this case.
+  absl::StatusOr<Polynomial> Largest(const Factor& maximum) {
+    const Polynomial whole = Single(maximum);
+    ISOMER_ASSIGN_OR_RETURN(const LatticeTerm term, LatticeTermOf(whole, free_, NamesOf(free_)));
+    std::set<std::string> atoms;
+    std::set<int64_t> constants;
+    CollectAtoms(term, &atoms, &constants);
+    for (const std::string& atom : atoms) {
+      if (case_->order->atoms.contains(atom)) continue;
+      if (!case_->open_atom) case_->open_atom = atom;
+      return whole;
+    }
+    const std::optional<LatticeForm> form = FormIn(*case_->order, term);
+    if (!form) return whole;
+    return OfForm(*form, whole, free_);
+  }
+
+  // REQUIRES: form.only_atom.
+  static absl::StatusOr<Polynomial> OfForm(const LatticeForm& form, const Polynomial& maximum,
+                                           const Ranges& ranges) {
     if (form.integer) return Constant({*form.integer, {}});
     std::map<std::string, Polynomial> atoms;
-    ISOMER_RETURN_IF_ERROR(CollectAtoms(whole, ranges, &atoms));
+    ISOMER_RETURN_IF_ERROR(CollectAtomsOf(maximum, ranges, &atoms));
     return Scaled(atoms.at(form.text), form.sign);
   }
 
@@ -445,6 +476,19 @@ class Simplifier {
 absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
                                       Case* in_case) {
   return Simplifier(ranges, in_case).Of(polynomial, ranges);
+}
+
+void CollectConstants(const Polynomial& polynomial, std::set<int64_t>* constants) {
+  for (const Monomial& monomial : polynomial.monomials) {
+    for (const Factor& factor : monomial.factors) {
+      for (const Polynomial& argument : factor.arguments) {
+        CollectConstants(argument, constants);
+        if (factor.function != ScalarOp::kMax) continue;
+        const std::optional<int64_t> number = OnlySmallInteger(argument);
+        if (number && *number != 0) constants->insert(std::abs(*number));
+      }
+    }
+  }
 }
 
 }  // namespace isomer

@@ -10,31 +10,41 @@
 //   - a maximum that one of its arguments absorbs is that argument;
 //   - if so asked, exp(f + g) is exp(f) * exp(g), exp(0) is 1, 1/exp(f) is exp(-f), and a quotient
 //     by a sum is one by exp(f) if all summands have that factor: a shift of softmax cancels;
-//   - any other choice is one of its branches, in a case in which its condition is decided.
+//   - any other choice is one of its branches, in a case in which its condition is decided;
+//   - if so asked, a maximum is one of its arguments, in a case in which these are in order.
 #ifndef ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
 #define ISOMER_VERIFIER_ELEMENTS_SIMPLIFY_H_
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "verifier/elements/guards.h"
+#include "verifier/elements/lattice.h"
 #include "verifier/elements/polynomial.h"
 
 namespace isomer {
 
-// A case: which conditions of choices hold (are not 0). Only those that are of free indices alone
-// are known by their texts: others are many conditions, one for each element of a sum or maximum.
+// A case: which conditions of choices hold (are not 0), and in which order numbers are. Only those
+// that are of free indices alone are known by their texts: others are many conditions, one for each
+// element of a sum or maximum.
 struct Case {
   std::map<std::string, bool> decided;
   std::optional<std::string> open;  // the first condition met that is not
   bool exp_of_sums = false;         // whether exp(f + g) is exp(f) * exp(g)
+  // Maxima of what is of free indices alone are taken apart if there is an order.
+  std::optional<Order> order;
+  std::optional<std::string> open_atom;  // the first met that has no place in it
 };
 
 // `ranges` are those of the free indices.
 absl::StatusOr<Polynomial> Simplified(const Polynomial& polynomial, const Ranges& ranges,
                                       Case* in_case);
+
+// The positive integers that maxima are taken with.
+void CollectConstants(const Polynomial& polynomial, std::set<int64_t>* constants);
 
 }  // namespace isomer
 

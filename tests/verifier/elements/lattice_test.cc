@@ -37,6 +37,11 @@ int64_t Evaluate(const LatticeTerm& term, int64_t a, int64_t b) {
   return value * term.sign;
 }
 
+void ScaleConstants(int64_t factor, LatticeTerm* term) {
+  term->integer *= factor;
+  for (LatticeTerm& argument : term->arguments) ScaleConstants(factor, &argument);
+}
+
 // Its values wherever a and b may be among 0, 4, -4, each other and their negations.
 std::vector<int64_t> Table(const LatticeTerm& term) {
   std::vector<int64_t> values;
@@ -87,6 +92,46 @@ TEST(Lattice, TooManyAtomsAreRefused) {
     term.arguments.push_back(atom);
   }
   EXPECT_FALSE(LatticeFormOf(term).ok());
+}
+
+// Of a: below 4 or beyond, with either sign; then those of b.
+std::vector<Order> OrdersOfBoth() {
+  std::vector<Order> orders;
+  for (const Order& one : OrdersWith({{}, {4}}, "a")) {
+    for (Order& both : OrdersWith(one, "b")) orders.push_back(std::move(both));
+  }
+  return orders;
+}
+
+TEST(Lattice, InEachOrderATermIsOneOfItsAtoms) {
+  const std::vector<Order> orders = OrdersOfBoth();
+  EXPECT_EQ(orders.size(), (2 * 2) * (2 * 3));
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    const LatticeTerm term = RandomTerm(3, &random);
+    for (const Order& order : orders) {
+      // Integers in the same order.
+      const auto a = static_cast<int64_t>(order.atoms.at("a") * 1000);
+      const auto b = static_cast<int64_t>(order.atoms.at("b") * 1000);
+      const std::optional<LatticeForm> form = FormIn(order, term);
+      ASSERT_TRUE(form.has_value());
+      const int64_t said =
+          form->integer ? *form->integer * 1000 : form->sign * (form->text == "a" ? a : b);
+      LatticeTerm scaled = term;
+      ScaleConstants(1000, &scaled);
+      EXPECT_EQ(said, Evaluate(scaled, a, b));
+    }
+  }
+}
+
+TEST(Lattice, AnOrderHasNoPlaceForAnotherConstant) {
+  LatticeTerm term, seven;
+  seven.kind = LatticeTerm::Kind::kInteger;
+  seven.integer = 7;
+  term.kind = LatticeTerm::Kind::kMaximum;
+  term.arguments = {seven, seven};
+  EXPECT_FALSE(FormIn({{}, {4}}, term).has_value());
+  EXPECT_EQ(FormIn({{}, {7}}, term)->integer, 7);
 }
 
 }  // namespace
