@@ -4,11 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "generator/assignments/trial.h"
 #include "generator/enumeration/call_table.h"
+#include "generator/enumeration/chance.h"
 #include "generator/enumeration/found_equations.h"
 #include "generator/enumeration/in_chunks.h"
 #include "generator/enumeration/reducible_terms.h"
@@ -45,6 +48,7 @@ class Enumerator {
   Enumerator(const Configuration& configuration, TypeOracle* oracle, Random* random,
              Statistics* statistics, int threads)
       : configuration_(configuration),
+        oracle_(oracle),
         random_(random),
         statistics_(statistics),
         threads_(std::max(1, threads)),
@@ -77,7 +81,7 @@ class Enumerator {
     std::vector<Candidate> candidates =
         CandidatesOf(equations_, store_.nodes(), configuration_, threads_, statistics_);
     if (configuration_.skips_instances) {
-      std::erase_if(candidates, [&](const Candidate& c) { return IsByChance(c, random_); });
+      std::erase_if(candidates, [&](const Candidate& c) { return IsByChance(c); });
     }
     statistics_->seconds["candidates"] +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -113,15 +117,10 @@ class Enumerator {
     }
   }
 
-  // Few values, such as those of a sign or of a minimum of what is often zero, are soon equal.
-  bool IsByChance(const Candidate& candidate, Random* random) const {
-    const Rule rule = ConstantRule(candidate);
-    Binding binding;
-    binding.inputs = candidate.inputs;
-    const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
-    if (agree.ok() && *agree) return false;
-    statistics_->Prune("differs on fresh inputs", rule.ToString());
-    return true;
+  bool IsByChance(const Candidate& candidate) const {
+    const std::optional<std::string> why = FailsElsewhere(candidate, oracle_, random_);
+    if (why) statistics_->Prune(*why, ConstantRule(candidate).ToString());
+    return why.has_value();
   }
 
   bool IsFocused(const EnumeratedCall& call, const TensorList& operands) const {
@@ -389,6 +388,7 @@ class Enumerator {
   }
 
   const Configuration& configuration_;
+  TypeOracle* const oracle_;
   Random* const random_;
   Statistics* const statistics_;
   const int threads_;
