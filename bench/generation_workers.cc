@@ -42,7 +42,7 @@ ABSL_FLAG(std::string, measured, "", "folder for what was measured, for other ru
 ABSL_FLAG(int, longest, 0, "items to list for each simulation, the longest");
 ABSL_FLAG(double, message_us, 10, "time of rank 0 for a message");
 ABSL_FLAG(double, bytes_per_us, 1000, "that rank 0 sends or receives");
-ABSL_FLAG(double, latency_us, 1000, "until a message is read: ranks look every ms");
+ABSL_FLAG(double, latency_us, 200, "until a message is read: ranks look every 200 us");
 
 namespace isomer {
 namespace {
@@ -82,7 +82,10 @@ std::string NameOf(const StepItem& item) {
     ISOMER_CHECK(input.ParseFromString(item.input));
     return ConstantRule(*DecodeCandidate(input.candidate())).ToString();
   }
-  return item.step == "prove" ? DecodeGeneralRule(item.input)->rule.ToString() : "";
+  if (item.step != "prove") return "";
+  const Rule rule = DecodeGeneralRule(item.input)->rule;
+  return absl::StrFormat("%d ranks, %d nodes: %s", rule.ranks.size(),
+                         rule.source.nodes.size() + rule.target.nodes.size(), rule.ToString());
 }
 
 // By the keys of items; in a folder, so that another run finds them.

@@ -120,9 +120,9 @@ absl::StatusOr<int> RunGenerateWith(Workers* workers) {
     return absl::InvalidArgumentError(
         absl::StrCat("--max_ops must be 1 to ", kMostDerivedOperators));
   }
-  if (!is_derived && options.max_operators > MostConfiguredOperators()) {
+  if (!is_derived && options.max_operators > kMostWrittenOperators) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--max_ops must be 1 to ", MostConfiguredOperators(),
+        absl::StrCat("--max_ops must be 1 to ", kMostWrittenOperators,
                      ", as far as the written configurations go (see --configurations)"));
   }
   options.composition_steps = absl::GetFlag(FLAGS_composition_steps);

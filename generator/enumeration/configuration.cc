@@ -35,7 +35,7 @@ std::vector<Configuration> All() {
   const TensorType s = Type("f32[4,4]");
   const std::vector<Operator> concat = {Concat(-1), Concat(-2)};
   std::vector<Configuration> result = {
-      {"algebra", {s, s, s}, core + layout, /*max_operators=*/4},
+      {"algebra", {s, s, s}, core + layout},
       {"numbers",
        {s, s},
        {Scale(2), Scale(3), Scale(5), Scale(15), Of(OpKind::kAdd), Of(OpKind::kMul),
@@ -49,7 +49,7 @@ std::vector<Configuration> All() {
        {Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kRelu), Of(OpKind::kGelu),
         Of(OpKind::kTanh), Of(OpKind::kSigmoid), Of(OpKind::kSwish), Linear(0), Linear(1),
         Linear(2), Linear(3), Linear(4), Linear(5)},
-       3,
+       kMostWrittenOperators,
        {},
        {},
        /*most_operands=*/3},
@@ -90,25 +90,12 @@ std::vector<Configuration> All() {
   return result;
 }
 
-std::vector<Configuration> CoreAndWide() {
-  std::vector<Configuration> all = All();
-  for (Configuration& wide : WideConfigurations()) all.push_back(std::move(wide));
-  return all;
-}
-
 }  // namespace
 
-int MostConfiguredOperators() {
-  int most = 0;
-  for (const Configuration& configuration : CoreAndWide()) {
-    most = std::max(most, configuration.max_operators);
-  }
-  return most;
-}
-
 std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators) {
-  std::vector<Configuration> result;
-  for (Configuration& configuration : CoreAndWide()) {
+  std::vector<Configuration> all = All(), result;
+  for (Configuration& wide : WideConfigurations()) all.push_back(std::move(wide));
+  for (Configuration& configuration : all) {
     std::erase_if(configuration.operators,
                   [&](const Operator& op) { return kinds.count(op.kind()) == 0; });
     configuration.max_operators = std::min(configuration.max_operators, max_operators);

@@ -11,11 +11,15 @@
 
 namespace isomer {
 
+// At so many operators a side the largest of those that are written down take a second and 30 MB
+// (bench/enumeration_growth.cc).
+inline constexpr int kMostWrittenOperators = 4;
+
 struct Configuration {
   std::string name;
   std::vector<TensorType> inputs;
-  std::vector<Operator> operators;  // with attributes
-  int max_operators = 3;            // of one graph
+  std::vector<Operator> operators;            // with attributes
+  int max_operators = kMostWrittenOperators;  // of one graph
   // If not empty: only equations that contain one of these; what others say is another
   // configuration's to find.
   std::set<OpKind> focus = {};
@@ -24,7 +28,7 @@ struct Configuration {
   std::vector<std::vector<double>> values = {};
   int most_operands = 2;  // of operators that need not take so many, such as Concat
   // Terms that a smaller equation found before reduces are passed over (reducible_terms.h), and
-  // equations that are so by chance.
+  // equations that are so by chance (chance.h).
   bool skips_instances = false;
   // Also equations neither side of which uses each input once: many, nearly all of which others
   // say.
@@ -35,9 +39,6 @@ struct Configuration {
 // Shapes are small and as square as possible, so that whatever can compose does; that a result
 // holds for other shapes is settled later.
 std::vector<Configuration> Configurations(const std::set<OpKind>& kinds, int max_operators);
-
-// The largest number of operators a side to which one of them goes.
-int MostConfiguredOperators();
 
 }  // namespace isomer
 

@@ -22,12 +22,12 @@ void AddElementwise(std::vector<Configuration>* result) {
   result->push_back({"quotients",
                      {s, s, s},
                      {Of(OpKind::kMul), Of(OpKind::kDiv), Of(OpKind::kReciprocal)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kDiv, OpKind::kReciprocal}});
   result->push_back({"quotients of sums",
                      {s, s, s},
                      {Of(OpKind::kAdd), Of(OpKind::kSub), Of(OpKind::kDiv)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kDiv}});
   result->push_back(
       {"scaled quotients",
@@ -38,29 +38,29 @@ void AddElementwise(std::vector<Configuration>* result) {
   result->push_back({"differences",
                      {s, s, s},
                      {Of(OpKind::kAdd), Of(OpKind::kSub), Of(OpKind::kMul)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kSub}});
   result->push_back({"negations",
                      {s, s},
                      {Scale(-1), Of(OpKind::kAdd), Of(OpKind::kSub), Of(OpKind::kMul)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kScale}});
   result->push_back({"lattice",
                      {s, s, s},
                      {Of(OpKind::kMaximum), Of(OpKind::kMinimum)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kMaximum, OpKind::kMinimum}});
   result->push_back(
       {"signs",
        {s, s},
        {Of(OpKind::kMaximum), Of(OpKind::kMinimum), Of(OpKind::kRelu), Of(OpKind::kAbs), Scale(-1)},
-       3,
+       kMostWrittenOperators,
        {OpKind::kMaximum, OpKind::kMinimum, OpKind::kAbs}});
   result->push_back({"gates",
                      {s, s},
                      {Of(OpKind::kMul), Of(OpKind::kSigmoid), Of(OpKind::kSwish), Of(OpKind::kTanh),
                       Scale(2), Scale(0.5)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kSigmoid, OpKind::kSwish}});
 }
 
@@ -73,13 +73,13 @@ void AddReductions(std::vector<Configuration>* result) {
                      {s, s, column},
                      {sums[0], sums[1], Of(OpKind::kMatMul), Of(OpKind::kMul), Of(OpKind::kAdd),
                       Scale(3), TransposeLast()},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kReduceSum}});
   result->push_back({"sums of parts",
                      {s, s},
                      {sums[0], sums[1], Concat(-1), Concat(-2), Of(OpKind::kAdd), Of(OpKind::kSub),
                       TransposeLast()},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kReduceSum}});
   result->push_back({"sums of quotients",
                      {s, column},
@@ -91,20 +91,20 @@ void AddReductions(std::vector<Configuration>* result) {
       {"maxima of parts",
        {s, s},
        {Reduction(OpKind::kReduceMax, -1, 0), Of(OpKind::kMaximum), Concat(-1), Concat(-2)},
-       3,
+       kMostWrittenOperators,
        {OpKind::kReduceMax}});
   result->push_back(
       {"minima of parts",
        {s, s},
        {Reduction(OpKind::kReduceMin, -1, 0), Of(OpKind::kMinimum), Concat(-1), Concat(-2)},
-       3,
+       kMostWrittenOperators,
        {OpKind::kReduceMin}});
   result->push_back({"maxima and minima",
                      {s},
                      {Reduction(OpKind::kReduceMax, -1), Reduction(OpKind::kReduceMax, -2),
                       Reduction(OpKind::kReduceMin, -1), Reduction(OpKind::kReduceMin, -2),
                       Of(OpKind::kRelu), TransposeLast(), Scale(-1)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kReduceMax, OpKind::kReduceMin}});
 }
 
@@ -125,7 +125,7 @@ void AddLookUps(std::vector<Configuration>* result) {
                        {table, table, indices},
                        {look_up, Of(OpKind::kMatMul), Of(OpKind::kAdd), Of(OpKind::kSub),
                         Of(OpKind::kMul), Scale(3), Concat(-1)},
-                       look_up.kind() == OpKind::kGather ? 2 : 3,
+                       look_up.kind() == OpKind::kGather ? 2 : kMostWrittenOperators,
                        {look_up.kind()}});
   }
   // Concats of indices along axes that no table has, or along which it holds columns.
@@ -134,19 +134,19 @@ void AddLookUps(std::vector<Configuration>* result) {
     result->push_back({"rows of indices, " + std::string(look_up.name()),
                        {table, cube, cube},
                        {look_up, Concat(-3)},
-                       3,
+                       kMostWrittenOperators,
                        {look_up.kind()}});
   }
   result->push_back({"rows of indices, bags",
                      {table, indices, indices},
                      {bag, Of(OpKind::kAdd), Concat(-1)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kEmbeddingBag}});
   result->push_back({"bags",
                      {table, indices},
                      {Of(OpKind::kEmbedding), bag, Reduction(OpKind::kReduceSum, -2, 0),
                       Reduction(OpKind::kReduceSum, -3, 0), TransposeLast(), Scale(3)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kEmbeddingBag}});
 }
 
@@ -157,19 +157,19 @@ void AddPartials(std::vector<Configuration>* result) {
   result->push_back({"partials of sums",
                      {s, s, s, s},
                      {partials, Of(OpKind::kAdd), Of(OpKind::kSub), Concat(-1)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kConcatPartials}});
   result->push_back({"partials of parts",
                      {s, s},
                      {partials, Scale(3), TransposeLast(), Reduction(OpKind::kReduceSum, -1),
                       Reduction(OpKind::kReduceSum, -2)},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kConcatPartials}});
   result->push_back(
       {"partials of products",
        {s, s, s},
        {partials, Of(OpKind::kMatMul), Of(OpKind::kMul), Of(OpKind::kDiv), Replicate(2)},
-       3,
+       kMostWrittenOperators,
        {OpKind::kConcatPartials}});
 }
 
@@ -193,7 +193,7 @@ void AddExchanges(std::vector<Configuration>* result) {
   result->push_back({"exchanges",
                      {Type("f32[4,4,4]")},
                      {TransposeLast(), Transpose({1, 0, 2}), Transpose({2, 1, 0})},
-                     3,
+                     kMostWrittenOperators,
                      {OpKind::kTranspose}});
 }
 

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "generator/enumeration/configuration.h"
 #include "generator/enumeration/derived_configurations.h"
-#include "generator/enumeration/enumerator.h"
 #include "generator/enumeration/equation.h"
 #include "generator/pipeline/settle_candidates.h"
 #include "generator/pipeline/step_items.h"
@@ -139,13 +138,20 @@ class Pipeline {
     }
   }
 
+  // Those that take longest first, wherever their turn to be accepted is.
   void BeginFamilies() {
+    std::vector<std::pair<StepItem, std::optional<Families>*>> items;
     for (const FamilyForm& form : FamilyForms()) {
       for (OpKind kind : options_.kinds) {
         if (IsLeaf(kind) || IsParallel(kind)) continue;
-        Ask<Families>(FamiliesItem(keys_, form, kind), DecodeFamilies, &families_.emplace_back(),
-                      [this](const Families& families) { ExpectAll(families); });
+        items.emplace_back(FamiliesItem(keys_, form, kind), &families_.emplace_back());
       }
+    }
+    std::stable_sort(items.begin(), items.end(),
+                     [](const auto& a, const auto& b) { return a.first.cost > b.first.cost; });
+    for (const auto& [item, place] : items) {
+      Ask<Families>(item, DecodeFamilies, place,
+                    [this](const Families& families) { ExpectAll(families); });
     }
   }
 
@@ -168,15 +174,11 @@ class Pipeline {
     return true;
   }
 
-  // Large ones are done one after another, by the threads of this process: one at a time is in
-  // memory.
-  bool IsLarge() const { return options_.max_operators > 3; }
-
   void BeginEnumeration() {
     configurations_ =
         ChosenConfigurations(options_.configurations, options_.kinds, options_.max_operators);
     enumerated_.resize(configurations_.size());
-    for (size_t i = 0; i < configurations_.size() && !IsLarge(); ++i) {
+    for (size_t i = 0; i < configurations_.size(); ++i) {
       Ask<EnumerationResult>(ItemOf(configurations_[i]), DecodeEnumeration, &enumerated_[i],
                              [](const EnumerationResult&) {});
     }
@@ -196,22 +198,7 @@ class Pipeline {
     return EnumerationItem(keys_, options_, configuration);
   }
 
-  EnumerationResult EnumerateHere(const Configuration& c) {
-    const MemoKey key = ItemOf(c).key;
-    if (const std::optional<std::string> kept = queue_->memo()->Find("enumerate", key)) {
-      absl::StatusOr<EnumerationResult> known = DecodeEnumeration(*kept);
-      if (known.ok()) return *std::move(known);
-    }
-    TypeOracle oracle;
-    const EnumerationResult result = EnumeratedIn(c, options_.seed, options_.threads, &oracle);
-    queue_->memo()->Put(key, Encode(result));
-    return result;
-  }
-
   absl::Status TakeEnumerated(std::vector<Candidate>* candidates) {
-    for (size_t i = 0; i < configurations_.size() && IsLarge(); ++i) {
-      enumerated_[i] = EnumerateHere(configurations_[i]);
-    }
     const auto take = [&](EnumerationResult enumerated) {
       statistics_->Add(enumerated.statistics);
       std::move(enumerated.candidates.begin(), enumerated.candidates.end(),

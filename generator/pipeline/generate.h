@@ -24,7 +24,6 @@ struct GenerateOptions {
   uint64_t seed = 1;
   // Who works (on GeneratorSteps); null: this process. The result is the same for any number.
   WorkQueue* queue = nullptr;
-  int threads = 1;  // of this process, for enumerations that are too large for a worker
   // An equation that up to so many rewrites of either side derive is no rule of its own
   // (Derivations in generator/preconditions/prune.h).
   int composition_steps = 1;

@@ -71,7 +71,6 @@ absl::StatusOr<GenerateOutcome> RunGenerate(const GenerateCommand& command) {
   WorkQueue queue(workers, memo.get());
   GenerateOptions options = command.options;
   options.queue = &queue;
-  options.threads = command.jobs;
   const StepKeys keys(options.seed, options.meanings);
   // Rules are proved while others are looked for.
   Proofs proofs(&queue, &keys);

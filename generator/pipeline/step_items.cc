@@ -1,5 +1,8 @@
 #include "generator/pipeline/step_items.h"
 
+#include <cmath>
+
+#include "generator/assignments/sample_calls.h"
 #include "generator/pipeline/memo.pb.h"
 #include "generator/pipeline/step_records.h"
 #include "generator/schemas/algebra_families.h"
@@ -13,6 +16,17 @@ namespace {
 std::string NameOf(OpKind kind) {
   const absl::string_view name = OpName(kind);
   return std::string(name.data(), name.size());
+}
+
+// Of one operand along each of its dims, or not.
+double NumCuts(OpKind kind) {
+  double cuts = 0;
+  for (const OperatorCall& call : SampleCalls(kind)) {
+    double of_call = 1;
+    for (const TensorType& type : call.operands) of_call *= 1 + type.rank();
+    cuts += of_call;
+  }
+  return cuts;
 }
 
 std::string BytesOfRules(const std::vector<GeneralRule>& rules) {
@@ -38,7 +52,10 @@ StepItem FamiliesItem(const StepKeys& keys, const FamilyForm& form, OpKind kind)
   input.set_seed(keys.seed());
   input.set_form(form.name);
   input.set_kind(NameOf(kind));
-  return {"families", input.SerializeAsString(), keys.OfFamilies(form.name, kind, form.around)};
+  StepItem item = {"families", input.SerializeAsString(),
+                   keys.OfFamilies(form.name, kind, form.around)};
+  item.cost = NumCuts(kind);
+  return item;
 }
 
 StepItem EnumerationItem(const StepKeys& keys, const GenerateOptions& options,
@@ -60,7 +77,12 @@ StepItem GeneralizationItem(const StepKeys& keys, const Candidate& candidate) {
 }
 
 StepItem ProofItem(const StepKeys& keys, const GeneralRule& rule) {
-  return {"prove", EncodeGeneralRule(rule), keys.OfProof(rule), /*first=*/false};
+  StepItem item = {"prove", EncodeGeneralRule(rule), keys.OfProof(rule), /*first=*/false};
+  const Rule& r = rule.rule;
+  item.cost = std::ldexp(static_cast<double>(r.ranks.size() * r.source.outputs.size() *
+                                             (r.source.nodes.size() + r.target.nodes.size())),
+                         r.num_inputs);
+  return item;
 }
 
 StepItem DerivationItem(const Candidate& candidate, int composition_steps, bool only_instance) {

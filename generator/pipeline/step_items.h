@@ -25,11 +25,13 @@ struct FamilyForm {
 };
 const std::vector<FamilyForm>& FamilyForms();
 
+// Its cost is the number of ways to cut operands of sample calls.
 StepItem FamiliesItem(const StepKeys& keys, const FamilyForm& form, OpKind kind);
 // `configuration` is one of those that the options choose.
 StepItem EnumerationItem(const StepKeys& keys, const GenerateOptions& options,
                          const Configuration& configuration);
 StepItem GeneralizationItem(const StepKeys& keys, const Candidate& candidate);
+// Its cost grows with the cases that are proved one by one: ranks, and inputs that may be parallel.
 StepItem ProofItem(const StepKeys& keys, const GeneralRule& rule);
 
 // Of what is not kept: whether the rules that were told derive a candidate (Derived in

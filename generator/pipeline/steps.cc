@@ -82,7 +82,10 @@ StepResult Worker::EnumerateIn(const std::string& bytes) {
   const auto named = std::find_if(configurations.begin(), configurations.end(),
                                   [&](const Configuration& c) { return c.name == name; });
   ISOMER_CHECK(named != configurations.end());
-  return {Encode(EnumeratedIn(*named, input.seed(), /*threads=*/1, &oracle))};
+  Random random(HashBytes(name, input.seed()));
+  EnumerationResult result;
+  result.candidates = Enumerate(*named, &oracle, &random, &result.statistics);
+  return {Encode(result)};
 }
 
 StepResult Worker::GeneralizeOne(const std::string& bytes) {
@@ -120,14 +123,6 @@ StepResult Worker::Know(const std::string& bytes, bool anew) {
 }
 
 }  // namespace
-
-EnumerationResult EnumeratedIn(const Configuration& configuration, uint64_t seed, int threads,
-                               TypeOracle* oracle) {
-  Random random(HashBytes(configuration.name, seed));
-  EnumerationResult result;
-  result.candidates = Enumerate(configuration, oracle, &random, &result.statistics, threads);
-  return result;
-}
 
 MakeSteps GeneratorSteps(std::function<Judge()> make_judge) {
   return [make_judge = std::move(make_judge)] {

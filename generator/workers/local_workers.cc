@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,8 +87,7 @@ WaitingItems::Item WaitingItems::Take() {
     item = std::move(first_.front());
     first_.pop_front();
   } else {
-    item = std::move(others_.back());
-    others_.pop_back();
+    item = std::move(others_.extract(std::prev(others_.end())).mapped());
   }
   return item;
 }
@@ -234,14 +234,16 @@ absl::Status ChildWorkers::Communicate(Child* child, short events) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<FinishedItem>> ChildWorkers::NextWithin(int milliseconds) {
+absl::StatusOr<std::optional<FinishedItem>> ChildWorkers::NextWithin(
+    std::chrono::microseconds wait) {
   if (finished_.empty()) {
     std::vector<pollfd> waits;
     for (const Child& child : children_) {
       const bool sends = child.sent < child.out.size();
       waits.push_back({child.socket, static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0});
     }
-    if (poll(waits.data(), waits.size(), milliseconds) > 0) {
+    const timespec limit{wait.count() / 1000000, wait.count() % 1000000 * 1000};
+    if (ppoll(waits.data(), waits.size(), &limit, nullptr) > 0) {
       for (size_t c = 0; c < children_.size(); ++c) {
         ISOMER_RETURN_IF_ERROR(Communicate(&children_[c], waits[c].revents));
       }
@@ -257,7 +259,8 @@ absl::StatusOr<std::optional<FinishedItem>> ChildWorkers::NextWithin(int millise
 
 absl::StatusOr<FinishedItem> ChildWorkers::Next() {
   while (true) {
-    ISOMER_ASSIGN_OR_RETURN(std::optional<FinishedItem> finished, NextWithin(-1));
+    ISOMER_ASSIGN_OR_RETURN(std::optional<FinishedItem> finished,
+                            NextWithin(std::chrono::hours(1)));
     if (finished.has_value()) return *std::move(finished);
   }
 }

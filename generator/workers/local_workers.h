@@ -4,11 +4,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,8 +19,8 @@
 
 namespace isomer {
 
-// Items that nobody has begun: those that are `first` in their order, then the others from the last
-// on, which are larger as a rule, so that those at the end are small.
+// Items that nobody has begun: those that are `first` in their order, then the others, those of the
+// highest cost and the last of them before, so that those at the end are small.
 class WaitingItems {
  public:
   struct Item {
@@ -26,11 +28,11 @@ class WaitingItems {
     StepItem item;
   };
   void Add(uint64_t ticket, const StepItem& item) {
-    (item.first ? first_ : others_).push_back({ticket, item});
+    item.first ? first_.push_back({ticket, item}) : AddOther({ticket, item});
   }
   // One that was begun in vain.
   void AddAgain(Item item) {
-    item.item.first ? first_.push_front(std::move(item)) : others_.push_back(std::move(item));
+    item.item.first ? first_.push_front(std::move(item)) : AddOther(std::move(item));
   }
   bool empty() const { return first_.empty() && others_.empty(); }
   // So many come first that each worker has a second item at hand: it need not wait for who deals
@@ -43,7 +45,12 @@ class WaitingItems {
   Item Take();
 
  private:
-  std::deque<Item> first_, others_;
+  void AddOther(Item item) {
+    others_.emplace(std::pair(item.item.cost, item.ticket), std::move(item));
+  }
+
+  std::deque<Item> first_;
+  std::map<std::pair<double, uint64_t>, Item> others_;
 };
 
 // This process does an item when its result is waited for.
@@ -79,7 +86,7 @@ class ChildWorkers : public Workers {
   void Tell(const StepItem& item, bool anew) override;
 
   // As Next, for who waits for something else, too: nullopt if nothing is done so soon.
-  absl::StatusOr<std::optional<FinishedItem>> NextWithin(int milliseconds);
+  absl::StatusOr<std::optional<FinishedItem>> NextWithin(std::chrono::microseconds wait);
   // Items that were given and are not done.
   size_t open() const { return open_; }
   // Processes that died and were replaced.

@@ -14,7 +14,7 @@ namespace isomer {
 namespace {
 
 // Looks for messages, between which a rank sleeps unless a child of its own is done.
-constexpr int kLookEveryMs = 1;
+constexpr std::chrono::microseconds kLookEvery(200);
 constexpr std::chrono::milliseconds kBeatEvery(500);
 
 enum class Kind : uint32_t {
@@ -33,6 +33,7 @@ struct Header {
   Kind kind = Kind::kBeat;
   uint32_t flag = 0;    // of a result: it lasts; of the end: all end
   uint64_t number = 0;  // a ticket, or how many workers
+  double cost = 0;      // of an item
   MemoKey key{};
   uint64_t step_size = 0;  // of the bytes that follow
 };
@@ -44,7 +45,8 @@ std::string MessageOf(const Header& header, absl::string_view step = "",
 }
 
 std::string MessageOf(Kind kind, uint64_t ticket, const StepItem& item) {
-  return MessageOf({kind, item.first, ticket, item.key, item.step.size()}, item.step, item.input);
+  return MessageOf({kind, item.first, ticket, item.cost, item.key, item.step.size()}, item.step,
+                   item.input);
 }
 
 struct Parsed {
@@ -92,7 +94,7 @@ bool RankWorkers::CallTheRoll() {
     if (!Hear().ok()) return false;
     all = std::all_of(ranks_.begin() + 1, ranks_.end(),
                       [&](const Rank& rank) { return rank.workers > 0 && rank.heard > begin; });
-    if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(kLookEveryMs));
+    if (!all) std::this_thread::sleep_for(kLookEvery);
   }
   return all;
 }
@@ -227,8 +229,8 @@ absl::StatusOr<FinishedItem> RankWorkers::Next() {
     ISOMER_RETURN_IF_ERROR(Hear());
     GiveUpOnSilent();
     DealOut();
-    const int wait_ms = finished_.empty() ? kLookEveryMs : 0;
-    ISOMER_ASSIGN_OR_RETURN(const std::optional<FinishedItem> own, children_->NextWithin(wait_ms));
+    const auto wait = finished_.empty() ? kLookEvery : std::chrono::microseconds(0);
+    ISOMER_ASSIGN_OR_RETURN(const std::optional<FinishedItem> own, children_->NextWithin(wait));
     if (own.has_value()) finished_.push_back(*own);
     if (finished_.empty()) continue;
     FinishedItem finished = std::move(finished_.front());
@@ -261,7 +263,7 @@ class ServingRank {
             absl::StrCat("rank ", link_->rank(), ": rank 0 is not heard any more"));
       }
       ISOMER_ASSIGN_OR_RETURN(const std::optional<FinishedItem> finished,
-                              children_->NextWithin(kLookEveryMs));
+                              children_->NextWithin(kLookEvery));
       if (finished.has_value()) ISOMER_RETURN_IF_ERROR(Report(*finished));
       if (Clock::now() - beat_ > kBeatEvery) {
         beat_ = Clock::now();
@@ -274,7 +276,8 @@ class ServingRank {
   using Clock = std::chrono::steady_clock;
 
   absl::Status Hear(const Parsed& parsed) {
-    const StepItem item{parsed.step, parsed.bytes, parsed.header.key, parsed.header.flag != 0};
+    const StepItem item{parsed.step, parsed.bytes, parsed.header.key, parsed.header.flag != 0,
+                        parsed.header.cost};
     switch (parsed.header.kind) {
       case Kind::kFolder: {
         ISOMER_ASSIGN_OR_RETURN(log_, Memo::OpenLogOfRank(parsed.bytes, link_->rank()));

@@ -18,6 +18,9 @@ struct StepItem {
   std::string input;
   MemoKey key{};      // what the result is kept under
   bool first = true;  // before items that are not, which wait until there is nothing else to do
+  // How long it may take, beside others of its step: what is long is begun early. No result depends
+  // on it.
+  double cost = 0;
 };
 
 struct StepResult {

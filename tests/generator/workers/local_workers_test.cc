@@ -46,6 +46,23 @@ std::string ResultOf(Workers* workers, const StepItem& item) {
   return finished->result.bytes;
 }
 
+TEST(WaitingItems, TheFirstInTurnThenTheOthersByCost) {
+  WaitingItems waiting;
+  const auto other = [](double cost) { return StepItem{"step", "", {}, /*first=*/false, cost}; };
+  waiting.Add(1, other(2));
+  waiting.Add(2, {"step"});
+  waiting.Add(3, other(5));
+  waiting.Add(4, {"step"});
+  waiting.Add(5, other(2));
+  const WaitingItems::Item again = waiting.Take();
+  EXPECT_EQ(again.ticket, 2u);
+  waiting.AddAgain(again);
+  waiting.AddAgain({6, other(3)});
+  std::vector<uint64_t> order;
+  while (!waiting.empty()) order.push_back(waiting.Take().ticket);
+  EXPECT_THAT(order, testing::ElementsAre(2, 4, 3, 6, 5, 1));
+}
+
 TEST(LocalWorkers, EveryItemOnceWithItsResult) {
   for (int processes : {1, 2, 5}) {
     const auto workers = MakeWorkers(processes);
