@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <set>
+#include <utility>
 
 #include "generator/enumeration/configuration.h"
 #include "generator/pipeline/generate_command.h"
@@ -108,6 +110,24 @@ TEST(Resume, SameDigestForAnyNumberOfJobs) {
     const std::string folder = EmptyFolder("resume_jobs");
     RunWhole(CommandIn(folder, jobs));
     EXPECT_EQ(DigestIn(folder), ExpectedDigest()) << jobs;
+  }
+}
+
+// Also of configurations that follow from declarations, and at four operators a side.
+TEST(Resume, SameDigestForAnyNumberOfJobsOfEveryChoice) {
+  for (const auto& [choice, max_operators] :
+       {std::pair(ConfigurationChoice::kWritten, 4), std::pair(ConfigurationChoice::kBoth, 2)}) {
+    std::set<uint64_t> digests;
+    for (int jobs : {1, 3}) {
+      const std::string folder = EmptyFolder("resume_choices");
+      GenerateCommand command = CommandIn(folder, jobs);
+      command.options.kinds = {OpKind::kRelu, OpKind::kAdd};
+      command.options.configurations = choice;
+      command.options.max_operators = max_operators;
+      EXPECT_GT(RunWhole(command).proved.rules.size(), 5u);
+      digests.insert(DigestIn(folder));
+    }
+    EXPECT_EQ(digests.size(), 1u) << max_operators;
   }
 }
 
