@@ -100,8 +100,8 @@ def load(source: Union[StrPath, "torch.nn.Module"],
         source: the path of an ONNX file or of a model file of Isomer; ``"zoo:NAME?key=value"``
             (``isomer.zoo()``); or a ``torch.nn.Module``, which is exported on the spot, as it
             computes in evaluation mode.
-        example_inputs: of a module, a tensor or a tuple of tensors to call it with: their shapes
-            are the network's.
+        example_inputs: of a module, a tensor, a tuple of tensors, or a dict of them by name
+            (``{"input_ids": ids}``), to call it with: their shapes are the network's.
         batch_size: of what leaves it open, or of the zoo; 0: as it is there.
         dims: sizes of symbolic dims of an ONNX file, ``{"batch": 8}``.
         input_names: of a module, names of its inputs; those of ``forward`` unless said.

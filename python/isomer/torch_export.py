@@ -6,6 +6,7 @@ torch is imported only if the caller's program has done so: whoever has a module
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import os
 import re
@@ -16,7 +17,7 @@ import threading
 import warnings
 import weakref
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from .errors import InputError
 
@@ -93,7 +94,7 @@ def _without_output() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _export_with(name: str, module: Any, examples: tuple[Any, ...],
+def _export_with(name: str, module: Any, examples: tuple[Any, ...], by_name: dict[str, Any],
                  input_names: Optional[list[str]], path: str) -> None:
     import torch
 
@@ -108,10 +109,10 @@ def _export_with(name: str, module: Any, examples: tuple[Any, ...],
         options.update(dynamo=False, opset_version=17, do_constant_folding=False,
                        training=torch.onnx.TrainingMode.PRESERVE)
         if input_names is None:
-            options["input_names"] = [f"input_{i}" for i in range(len(examples))]
+            options["input_names"] = [f"input_{i}" for i in range(len(examples))] + list(by_name)
     silence = contextlib.nullcontext() if name == "dynamo" else _without_output()
     with _one_at_a_time, _evaluating(module), _quietly(), torch.no_grad(), silence:
-        torch.onnx.export(module, examples, path, **options)
+        torch.onnx.export(module, examples, path, kwargs=by_name, **options)
 
 
 def _one_line(error: BaseException) -> str:
@@ -169,19 +170,29 @@ def _padding_notes(module: Any) -> tuple[str, ...]:
             f"{', ..' if len(padded) > 3 else ''} (export with exporter=\"dynamo\" to leave it)",)
 
 
-def _examples_of(example_inputs: Any) -> tuple[Any, ...]:
+def _examples_of(module: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Those by place, and those by name, in the order of ``forward``, which exporters keep."""
     import torch
 
     if isinstance(example_inputs, torch.Tensor):
-        return (example_inputs,)
+        return (example_inputs,), {}
+    if isinstance(example_inputs, Mapping) and example_inputs:
+        for name, example in example_inputs.items():
+            if not isinstance(name, str) or not isinstance(example, torch.Tensor):
+                raise InputError(f"example_inputs: {name!r} is a {type(example).__name__}, and a "
+                                 "torch.Tensor by a name is expected")
+        order = [name for name in inspect.signature(module.forward).parameters
+                 if name in example_inputs]
+        order += [name for name in example_inputs if name not in order]
+        return (), {name: example_inputs[name] for name in order}
     if isinstance(example_inputs, (tuple, list)) and example_inputs:
         for i, example in enumerate(example_inputs):
             if not isinstance(example, torch.Tensor):
                 raise InputError(f"example_inputs: number {i} is a {type(example).__name__}, and a "
                                  "torch.Tensor is expected")
-        return tuple(example_inputs)
-    raise InputError("a torch.nn.Module needs example_inputs: a tensor, or a tuple of tensors, to "
-                     "call it with")
+        return tuple(example_inputs), {}
+    raise InputError("a torch.nn.Module needs example_inputs: a tensor, a tuple of tensors, or a "
+                     "dict of them by name, to call it with")
 
 
 def export(module: Any, example_inputs: Any, input_names: Optional[Sequence[str]], exporter: str,
@@ -191,10 +202,11 @@ def export(module: Any, example_inputs: Any, input_names: Optional[Sequence[str]
     Raises:
         InputError: what was given is no good; or no exporter can, with the line of each.
     """
-    examples = _examples_of(example_inputs)
+    examples, by_name = _examples_of(module, example_inputs)
     names = None if input_names is None else list(input_names)
-    if names is not None and len(names) != len(examples):
-        raise InputError(f"input_names: there are {len(names)} names of {len(examples)} inputs")
+    inputs = len(examples) + len(by_name)
+    if names is not None and len(names) != inputs:
+        raise InputError(f"input_names: there are {len(names)} names of {inputs} inputs")
     if exporter not in ("auto", "dynamo", "torchscript"):
         raise InputError(f"exporter={exporter}: there are auto, dynamo and torchscript")
     module_name = type(module).__name__
@@ -212,7 +224,7 @@ def export(module: Any, example_inputs: Any, input_names: Optional[Sequence[str]
     reasons = []
     for name in ("dynamo", "torchscript") if exporter == "auto" else (exporter,):
         try:
-            _export_with(name, module, examples, names, path)
+            _export_with(name, module, examples, by_name, names, path)
             _mark_untrained(module, path)
             if name == "torchscript":
                 result.notes = _padding_notes(module)

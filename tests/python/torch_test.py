@@ -152,6 +152,16 @@ class TorchTest(Case):
         model = isomer.load(Two(), (torch.randn(4, 8), torch.randn(4, 8)),
                             input_names=["left", "right"])
         self.assertEqual([tensor.name for tensor in model.inputs], ["left", "right"])
+        # By name, in any order; as the networks of transformers are called.
+        module, left, right = Two().eval(), torch.randn(4, 8), torch.randn(4, 8)
+        for exporter in ("dynamo", "torchscript"):
+            model = isomer.load(module, {"right": right, "left": left}, exporter=exporter)
+            self.assertEqual([tensor.name for tensor in model.inputs], ["left", "right"])
+            outputs = small_plan(model, mode="inference").run({"left": left, "right": right}).outputs
+            np.testing.assert_allclose(list(outputs.values())[0],
+                                       module(left, right).detach().numpy(), atol=1e-6)
+        with self.refuses("example_inputs: 'left' is a int"):
+            isomer.load(module, {"left": 1})
 
     def test_large_weights_stay_in_their_file(self):
         module = Perceptron(inputs=1024, hidden=2048)  # 8.4 MB
