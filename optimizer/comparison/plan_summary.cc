@@ -1,6 +1,7 @@
 #include "optimizer/comparison/plan_summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -112,13 +113,21 @@ std::string CutTo(absl::string_view name, size_t parts) {
   return absl::StrJoin(all.begin(), all.begin() + std::min(parts, all.size()), "/");
 }
 
-// Operators by name and time -> the block that each is in. From blocks of the first parts of names,
-// the one that takes longest is divided by the next part, as long as there are at most `most`.
-std::map<std::string, std::string> Divided(const std::map<std::string, double>& times,
+// Of an operator: the times of all plans, and how much more the last takes than the others.
+struct OperatorTimes {
+  double us = 0, difference_us = 0;
+};
+
+// Operators by name -> the block that each is in. From blocks of the first parts of names, the one
+// that takes longest is divided by the next part, as long as there are at most `most`.
+std::map<std::string, std::string> Divided(const std::map<std::string, OperatorTimes>& times,
                                            size_t most) {
+  // Of parts whose differences add up to more than so many times the whole's, some cancel others:
+  // what one plan has under a call's name, the other computes under its neighbour's.
+  constexpr double kCancelling = 2;
   struct Block {
     size_t parts = 1;
-    double us = 0;
+    double us = 0, difference_us = 0;
     std::vector<std::string> operators;
   };
   std::map<std::string, Block> blocks;
@@ -126,7 +135,8 @@ std::map<std::string, std::string> Divided(const std::map<std::string, double>& 
                             std::map<std::string, Block>* into) {
     Block& block = (*into)[CutTo(name, parts)];
     block.parts = parts;
-    block.us += times.at(name);
+    block.us += times.at(name).us;
+    block.difference_us += times.at(name).difference_us;
     block.operators.push_back(name);
   };
   for (const auto& [name, us] : times) add(name, 1, &blocks);
@@ -138,6 +148,9 @@ std::map<std::string, std::string> Divided(const std::map<std::string, double>& 
       if (!longest.empty() && block.us <= blocks.at(longest).us) continue;
       std::map<std::string, Block> finer;
       for (const std::string& of : block.operators) add(of, block.parts + 1, &finer);
+      double of_parts_us = 0;
+      for (const auto& [part, of_part] : finer) of_parts_us += std::abs(of_part.difference_us);
+      if (of_parts_us > kCancelling * std::abs(block.difference_us)) continue;
       const bool is_finer = finer.size() > 1 || finer.begin()->first != name;
       if (!is_finer || blocks.size() - 1 + finer.size() > most) continue;
       longest = name;
@@ -241,9 +254,13 @@ absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostMod
 
 std::vector<std::map<std::string, BlockSummary>> BlocksOf(
     const std::vector<const PlanSummary*>& plans, int most) {
-  std::map<std::string, double> times;  // by operators
+  std::map<std::string, OperatorTimes> times;
   for (const PlanSummary* plan : plans) {
-    for (const auto& [name, block] : plan->operators) times[name] += block.TimeUs();
+    const double sign = plan == plans.back() ? 1 : -1;
+    for (const auto& [name, block] : plan->operators) {
+      times[name].us += block.TimeUs();
+      times[name].difference_us += sign * block.TimeUs();
+    }
   }
   const std::map<std::string, std::string> block_of = Divided(times, static_cast<size_t>(most));
   std::vector<std::map<std::string, BlockSummary>> blocks(plans.size());

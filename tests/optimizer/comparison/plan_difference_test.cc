@@ -66,14 +66,30 @@ TEST(BlocksOf, AreAsFineAsMayBeShown) {
   EXPECT_EQ(BlocksOf({&plan}, 1)[0].size(), 3u);
 }
 
+// A product and its sum in one plan are one fused call, by another name, in the other.
+TEST(BlocksOf, WhatCancelsStaysTogether) {
+  PlanSummary a, b;
+  a.operators["layer*/mlp/fused"].compute_us = 10;
+  b.operators["layer*/mlp/product"].compute_us = 9;
+  b.operators["layer*/mlp/sum"].compute_us = 2;
+  a.operators["layer*/attention/query"].compute_us = 1;
+  b.operators["layer*/attention/query"].compute_us = 2;
+  b.operators["layer*/attention/key"].compute_us = 3;
+  std::vector<std::string> names;
+  const auto blocks = BlocksOf({&a, &b}, 12);
+  for (const auto& [name, block] : blocks[1]) names.push_back(name);
+  EXPECT_THAT(names,
+              testing::ElementsAre("layer*/attention/key", "layer*/attention/query", "layer*/mlp"));
+}
+
 // Names that end where others go on.
 TEST(BlocksOf, ABlockMayBeAnOperatorOfAnother) {
   PlanSummary a, b;
   a.operators["layer*"].compute_us = 1;
-  b.operators["layer*/query"].compute_us = 2;
+  b.operators["layer*/query"].compute_us = 4;
   const auto blocks = BlocksOf({&a, &b}, 12);
   EXPECT_EQ(blocks[0].at("layer*").compute_us, 1);
-  EXPECT_EQ(blocks[1].at("layer*/query").compute_us, 2);
+  EXPECT_EQ(blocks[1].at("layer*/query").compute_us, 4);
 }
 
 TEST(DifferenceOf, IsSortedAndSaysWhatIsDoneOtherwise) {
