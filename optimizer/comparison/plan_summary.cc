@@ -122,7 +122,7 @@ struct OperatorTimes {
 // that takes longest is divided by the next part, as long as there are at most `most`.
 std::map<std::string, std::string> Divided(const std::map<std::string, OperatorTimes>& times,
                                            size_t most) {
-  // Of parts whose differences add up to more than so many times the whole's, some cancel others:
+  // Of calls whose differences add up to more than so many times the whole's, some cancel others:
   // what one plan has under a call's name, the other computes under its neighbour's.
   constexpr double kCancelling = 2;
   struct Block {
@@ -149,8 +149,12 @@ std::map<std::string, std::string> Divided(const std::map<std::string, OperatorT
       std::map<std::string, Block> finer;
       for (const std::string& of : block.operators) add(of, block.parts + 1, &finer);
       double of_parts_us = 0;
-      for (const auto& [part, of_part] : finer) of_parts_us += std::abs(of_part.difference_us);
-      if (of_parts_us > kCancelling * std::abs(block.difference_us)) continue;
+      bool has_calls = false;
+      for (const auto& [part, of_part] : finer) {
+        of_parts_us += std::abs(of_part.difference_us);
+        has_calls = has_calls || times.contains(part);
+      }
+      if (has_calls && of_parts_us > kCancelling * std::abs(block.difference_us)) continue;
       const bool is_finer = finer.size() > 1 || finer.begin()->first != name;
       if (!is_finer || blocks.size() - 1 + finer.size() > most) continue;
       longest = name;

@@ -75,7 +75,7 @@ absl::StatusOr<PlanSummary> SummaryOf(std::string name, Plan plan, const CostMod
 
 // Blocks of all these plans under the same names: parts of operators' names, more of them where it
 // takes longest, so that there are at most `most` blocks (or as many as there are first parts), and
-// none whose differences between two plans cancel each other. One map for each plan.
+// calls whose differences between two plans cancel each other stay together. One map for each plan.
 std::vector<std::map<std::string, BlockSummary>> BlocksOf(
     const std::vector<const PlanSummary*>& plans, int most);
 
