@@ -1,6 +1,6 @@
 #include "optimizer/simulator/prediction_memo.h"
 
-#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -22,14 +22,11 @@ uint64_t WhatRuns(Plan* plan) {
 }
 
 SimulatedStep StepOf(const Simulation& simulation) {
-  // A task is simulated in the time in which two are lowered.
-  constexpr int64_t kLoweredPerSimulated = 2;
   return {.step_us = simulation.step_us,
           .exposed_tail_us = simulation.exposed_tail_us,
           .compute_us = simulation.compute_us,
           .peak_bytes = simulation.peak_bytes,
-          .tasks = std::max<int64_t>(simulation.tasks.size(),
-                                     simulation.tasks_lowered / kLoweredPerSimulated)};
+          .tasks = std::llround(simulation.tasks_for_each * simulation.tasks.size())};
 }
 
 PredictionMemo::Known PredictionMemo::FindOrBegin(uint64_t what_runs,

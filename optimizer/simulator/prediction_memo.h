@@ -25,7 +25,7 @@ uint64_t WhatRuns(Plan* plan);
 struct SimulatedStep {
   double step_us = 0, exposed_tail_us = 0, compute_us = 0;  // as in Simulation
   int64_t peak_bytes = 0;
-  int64_t tasks = 0;  // that are simulated in as long as the prediction takes
+  int64_t tasks = 0;  // what a search counts by: also of devices that were lowered and went
 };
 SimulatedStep StepOf(const Simulation& simulation);
 

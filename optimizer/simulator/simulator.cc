@@ -266,7 +266,7 @@ size_t FullestDevice(const CostModel& cost, const std::vector<int64_t>& bytes_pe
 Simulation SimulateLowered(const CostModel& cost, LoweredPlan lowered) {
   const PredictedMemory memory = MemoryOf(cost, &lowered);
   Simulation simulation = Simulate(cost, lowered.mapped.graph, lowered.schedule, &memory.plan);
-  simulation.tasks_lowered = std::max<int64_t>(lowered.tasks_lowered, simulation.tasks.size());
+  simulation.tasks_for_each = lowered.tasks_for_each;
   const size_t fullest = FullestDevice(cost, memory.bytes_per_device, &simulation);
   const int64_t bytes = memory.bytes_per_device[fullest];
   if (!cost.uniform()) simulation.memory = PeaksPerDevice(lowered.schedule)[fullest];

@@ -70,7 +70,7 @@ struct Simulation {
   // `tasks` and `timeline` are those of the larger one; sums over tasks count those of the first
   // `period` alike micro-batches Times() each.
   int64_t micro_batches = 1, simulated_micro_batches = 1;  // the same, or
-  int64_t tasks_lowered = 0;                               // LoweredPlan, or as many as `tasks`
+  double tasks_for_each = 1;                               // LoweredPlan
   int64_t period = 0;
   double Times(int32_t moment) const {
     if (micro_batches == simulated_micro_batches || moment < 1 || moment > period) return 1;

@@ -35,7 +35,7 @@ absl::Status FinishSchedule(const Graph& graph, Schedule* schedule);
 struct LoweredPlan {
   MappedGraph mapped;
   Schedule schedule;
-  int64_t tasks_lowered = 0;  // with those of devices that others then stood for, if there are any
+  double tasks_for_each = 1;  // of those that were lowered, KeepOneOfSymmetricDevices
 };
 absl::StatusOr<LoweredPlan> LowerPlan(const Plan& plan, bool keep_gradients = false);
 // What LowerPlan lowers with.

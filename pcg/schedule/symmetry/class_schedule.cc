@@ -303,7 +303,7 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
                                                                  .moments = moments,
                                                                  .represented = represented,
                                                                  .widen = true,
-                                                                 .as_many = true});
+                                                                 .alike_from = wholes[0]});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, made, represented);
     if (classes.has_value() && shards >= fewest) continue;
@@ -361,8 +361,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   const auto& [moments, made, shards, limit] = wanted;
   if (made < moments) schedule.options.moments_of_step = static_cast<int32_t>(moments);
   schedule.shards.clear();
-  lowered.tasks_lowered = static_cast<int64_t>(schedule.tasks.size());
-  KeepOneOfSymmetricDevices(classes, &schedule);
+  lowered.tasks_for_each = KeepOneOfSymmetricDevices(classes, &schedule);
   const auto kept = static_cast<int64_t>(schedule.represented.size());
   if (kept == plan.num_devices) schedule.represented.clear();
   ISOMER_RETURN_IF_ERROR(CheckShards(plan, shards / classes.plan.num_devices * kept, limit));

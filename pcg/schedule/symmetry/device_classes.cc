@@ -28,7 +28,6 @@ class ClassFinder {
       const int64_t radix = weights_[k + 1] / weights_[k];
       classes_.radix.push_back(radix);
       classes_.reduced_radix.push_back(kept_[k] ? radix : SmallestPrimeFactor(radix));
-      classes_.alike.push_back(!kept_[k]);
     }
     const std::vector<int64_t> least = classes_.reduced_radix;
     // Digits only grow: this ends.
@@ -36,12 +35,14 @@ class ClassFinder {
       if (!options_.widen || !Widen()) return std::nullopt;
     }
     if (classes_.reduced_radix != least) Narrow(least);
-    const bool some_alike =
-        options_.as_many && std::find(kept_.begin(), kept_.end(), false) != kept_.end();
-    if (classes_.plan.num_devices == plan_.num_devices &&
-        options_.moments == options_.represented && !some_alike) {
-      return std::nullopt;
+    bool some_alike = false;
+    for (size_t k = 0; k < least.size(); ++k) {
+      const bool is_cut = classes_.reduced_radix[k] != classes_.radix[k];
+      const bool is_far = options_.alike_from > 0 && weights_[k] >= options_.alike_from;
+      classes_.alike.push_back(is_cut || (is_far && !kept_[k]));
+      some_alike |= classes_.alike[k];
     }
+    if (!some_alike && options_.moments == options_.represented) return std::nullopt;
     return std::move(classes_);
   }
 

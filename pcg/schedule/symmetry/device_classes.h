@@ -32,7 +32,8 @@ struct DeviceClasses {
   Plan plan;  // on fewer devices; without model, steps and seal
   // Digits, innermost first: how many values, and how many of them `plan` has.
   std::vector<int64_t> radix, reduced_radix;
-  // Digits of which all values do the same, as far as the plan says.
+  // Digits of which all values do the same, as far as the plan says: those that are cut, and others
+  // by ClassOptions::alike_from.
   std::vector<bool> alike;
 
   // The device of `plan` that does what `device` does.
@@ -55,12 +56,14 @@ struct ClassOptions {
   // such digits then goes from and to devices that are like those of the plan, but not always the
   // same values: good for a simulation, not for a proof.
   bool widen = false;
-  // Set: classes also where digits have as few values in the plan as here, but some are alike.
-  bool as_many = false;
+  // Digits that weigh so many devices or more and have all their values in the plan on fewer
+  // devices are alike, too: two nodes, but not two devices of one, which meet at its links. There
+  // are classes then even if no digit is cut. 0: no such digits.
+  int64_t alike_from = 0;
 };
 
-// Absent if no fewer devices, nor micro-batches, stand for all (but see as_many). REQUIRES: types
-// and views of `plan` are valid.
+// Absent if no fewer devices, nor micro-batches, stand for all (but see alike_from). REQUIRES:
+// types and views of `plan` are valid.
 std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan, const ClassOptions& options = {});
 
 }  // namespace isomer

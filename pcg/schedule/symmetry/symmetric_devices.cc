@@ -21,10 +21,17 @@ class SymmetricDeviceFilter {
         programs_(representative_.size()),
         bytes_(representative_.size(), 0) {}
 
-  bool Run() {
+  double Run() {
     FindPrograms();
-    collapsed_ = classes_.alike;
-    if (!CollapsesSymmetricDevices() && !CollapseByDigits()) return false;
+    std::vector<bool> cut;
+    for (size_t k = 0; k < classes_.alike.size(); ++k) {
+      cut.push_back(classes_.reduced_radix[k] != classes_.radix[k]);
+    }
+    const bool cut_are_symmetric = Collapse(cut);
+    const auto tasks_of_cut =
+        static_cast<double>(cut_are_symmetric ? TasksKept() : schedule_.tasks.size());
+    const bool all_are_symmetric = Collapse(classes_.alike);
+    if (!all_are_symmetric && !(cut_are_symmetric && Collapse(cut))) return 1;
     std::vector<Task> tasks;
     std::vector<bool> used(schedule_.buffers.size(), false);
     for (Task& task : schedule_.tasks) {
@@ -40,35 +47,29 @@ class SymmetricDeviceFilter {
     FilterBuffers(used);
     std::erase_if(schedule_.represented, [this](int32_t device) { return !IsKept(device); });
     schedule_.shards.clear();
-    return true;
+    return tasks_of_cut / static_cast<double>(std::max<size_t>(schedule_.tasks.size(), 1));
   }
 
  private:
   bool IsKept(int32_t device) const { return representative_[device] == device; }
 
-  // Finds the representatives; false if there are as many as devices, or some are not like those
-  // that they would stand for.
-  bool CollapsesSymmetricDevices() {
+  size_t TasksKept() const {
+    return std::count_if(schedule_.tasks.begin(), schedule_.tasks.end(), [this](const Task& task) {
+      return std::any_of(task.devices.begin(), task.devices.end(),
+                         [this](int32_t device) { return IsKept(device); });
+    });
+  }
+
+  // Finds representatives along some digits; false if there are as many as devices, or some are not
+  // like those that they would stand for.
+  bool Collapse(const std::vector<bool>& digits) {
+    collapsed_ = digits;
     bool any = false;
     for (int32_t device : schedule_.represented) {
       representative_[device] = RepresentativeOf(device);
       any |= !IsKept(device);
     }
     return any && AreSymmetric();
-  }
-
-  // Of the digits that are alike as many, one after the other, as leave devices symmetric.
-  bool CollapseByDigits() {
-    collapsed_.assign(classes_.alike.size(), false);
-    bool any = false;
-    for (size_t k = 0; k < collapsed_.size(); ++k) {
-      if (!classes_.alike[k]) continue;
-      collapsed_[k] = true;
-      const bool symmetric = CollapsesSymmetricDevices();
-      collapsed_[k] = symmetric;
-      any |= symmetric;
-    }
-    return any && CollapsesSymmetricDevices();
   }
 
   // The device with the first value of every digit that collapses.
@@ -214,7 +215,7 @@ class SymmetricDeviceFilter {
 
 }  // namespace
 
-bool KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule) {
+double KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule) {
   return SymmetricDeviceFilter(classes, schedule).Run();
 }
 

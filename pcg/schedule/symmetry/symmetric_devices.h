@@ -16,12 +16,14 @@
 
 namespace isomer {
 
-// Keeps the first of the devices along each digit whose values are alike. `schedule` is that of the
-// classes, with the devices' numbers and the sizes that they have among all, and without deps and
-// programs. Not along a digit where programs differ, or where a device that stays would wait for
-// one that goes and not for the first beside that. False, and nothing is changed, if that is all of
-// them. Schedule::shards is not kept.
-bool KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule);
+// Keeps the first of the devices along each digit whose values are alike; along those that are cut
+// alone, if programs differ then, or a device that stays would wait for one that goes and not for
+// the first beside that; and all devices if they do then, too. `schedule` is that of the classes,
+// with the devices' numbers and the sizes that they have among all, and without deps and programs.
+// Schedule::shards is not kept.
+// Returns how many tasks would have stayed for one that does, had devices stayed along digits of
+// which the classes have all values; 1 if no devices go.
+double KeepOneOfSymmetricDevices(const DeviceClasses& classes, Schedule* schedule);
 
 }  // namespace isomer
 
