@@ -5,7 +5,6 @@
 //   enumeration_growth --max_ops=4                             the written configurations
 //   enumeration_growth --configurations=derived --max_ops=3    those that follow from declarations
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "generator/enumeration/derived_configurations.h"
 #include "generator/enumeration/enumerator.h"
 #include "pcg/support/check.h"
+#include "pcg/support/forked_child.h"
 
 ABSL_FLAG(std::string, configurations, "written", "written or derived");
 ABSL_FLAG(int, max_ops, 4, "operators of one side, for each configuration");
@@ -68,23 +68,21 @@ Growth EnumerateInProcess(const Configuration& configuration) {
   int ends[2];
   ISOMER_CHECK(pipe(ends) == 0);
   const auto start = std::chrono::steady_clock::now();
-  const pid_t child = fork();
-  ISOMER_CHECK(child >= 0);
-  if (child == 0) {
+  const absl::StatusOr<pid_t> child = ForkChild([&] {
     const Growth growth = EnumerateHere(configuration);
     _exit(write(ends[1], &growth, sizeof growth) == sizeof growth ? 0 : 1);
-  }
+  });
+  ISOMER_CHECK(child.ok());
   close(ends[1]);
   Growth growth;
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  rusage usage{};
   double peak = 0;
-  while (wait4(child, nullptr, WNOHANG, &usage) == 0) {
-    peak = std::max(peak, GibOf(child));
+  while (waitpid(*child, nullptr, WNOHANG) == 0) {
+    peak = std::max(peak, GibOf(*child));
     if (peak > absl::GetFlag(FLAGS_limit_gib) || seconds() > absl::GetFlag(FLAGS_limit_s)) {
-      kill(child, SIGKILL);
+      kill(*child, SIGKILL);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -124,8 +122,7 @@ void Main() {
   }
   absl::PrintF(
       "%d configurations at %d operators: %d graphs, %d kept, %d candidates, %.0f s of CPU time, "
-      "at "
-      "most %.2f GiB; %d not ended\n",
+      "at most %.2f GiB; %d not ended\n",
       chosen.size(), absl::GetFlag(FLAGS_max_ops), total.graphs, total.kept, total.candidates,
       total.cpu_seconds, total.gib, unfinished.size());
 }

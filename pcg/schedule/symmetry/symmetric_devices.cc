@@ -27,11 +27,12 @@ class SymmetricDeviceFilter {
     for (size_t k = 0; k < classes_.alike.size(); ++k) {
       cut.push_back(classes_.reduced_radix[k] != classes_.radix[k]);
     }
-    const bool cut_are_symmetric = Collapse(cut);
-    const auto tasks_of_cut =
-        static_cast<double>(cut_are_symmetric ? TasksKept() : schedule_.tasks.size());
-    const bool all_are_symmetric = Collapse(classes_.alike);
-    if (!all_are_symmetric && !(cut_are_symmetric && Collapse(cut))) return 1;
+    bool symmetric = Collapse(cut);
+    const auto tasks_of_cut = static_cast<double>(symmetric ? TasksKept() : schedule_.tasks.size());
+    if (classes_.alike != cut) {
+      symmetric = Collapse(classes_.alike) || (symmetric && Collapse(cut));
+    }
+    if (!symmetric) return 1;
     std::vector<Task> tasks;
     std::vector<bool> used(schedule_.buffers.size(), false);
     for (Task& task : schedule_.tasks) {
