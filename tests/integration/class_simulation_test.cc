@@ -198,25 +198,26 @@ TEST(ClassSimulationOfSearches, HasAllDevicesOfANodeWhereItCan) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, ClassSimulation,
-    testing::Values(Scenario{"alexnet", "dgx_h100", 4, 64, kDataParallel},
-                    Scenario{"dlrm", "dgx_h100", 8, 64, kDataParallel, UpdateMethod::kSharded},
-                    // Two nodes are no fewer than two that stand for all, but do the same.
-                    Scenario{"dlrm", "dgx_h100", 2, 64, kDataParallel, UpdateMethod::kSharded},
-                    Scenario{kMixture, "dgx_h100", 2, 64, kPublished},
-                    Scenario{"candle_uno", "summit", 4, 24, kDataParallel, UpdateMethod::kSharded},
-                    Scenario{"vit", "summit", 4, 24, kDataParallel, UpdateMethod::kShardedWeights,
-                             1, 1, DataType::kFloat16},
-                    Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
-                             DataType::kBFloat16},
-                    Scenario{"squeezenet", "dgx_h100", 4, 256, "search"},
-                    Scenario{"encoder?hidden=24&heads=2&intermediate=72", "dgx_h100", 4, 32,
-                             kDataParallel, UpdateMethod::kShardedWeights},
-                    Scenario{kMixture, "dgx_h100", 4, 64, kPublished},
-                    Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce,
-                             2, 4},
-                    Scenario{"alexnet", "dgx_h100:4+dgx_a100:4", 0, 64, kDataParallel},
-                    Scenario{"candle_uno", "dgx_h100:4+dgx_a100:4", 0, 128, kPipeline,
-                             UpdateMethod::kSharded, 2, 4}),
+    testing::Values(
+        Scenario{"alexnet", "dgx_h100", 4, 64, kDataParallel},
+        Scenario{"dlrm", "dgx_h100", 8, 64, kDataParallel, UpdateMethod::kSharded},
+        // Two nodes are no fewer than two that stand for all, but do the same.
+        Scenario{"dlrm", "dgx_h100", 2, 64, kDataParallel, UpdateMethod::kSharded},
+        Scenario{kMixture, "dgx_h100", 2, 64, kPublished},
+        Scenario{"candle_uno", "summit", 4, 24, kDataParallel, UpdateMethod::kSharded},
+        Scenario{"vit", "summit", 4, 24, kDataParallel, UpdateMethod::kShardedWeights, 1, 1,
+                 DataType::kFloat16},
+        Scenario{"gpt", "dgx_h100", 4, 8, kMegatron, UpdateMethod::kAllReduce, 1, 1,
+                 DataType::kBFloat16},
+        Scenario{"squeezenet", "dgx_h100", 4, 256, "search"},
+        Scenario{"squeezenet", "dgx_h100", 2, 64, "search", UpdateMethod::kShardedWeights},
+        Scenario{"encoder?hidden=24&heads=2&intermediate=72", "dgx_h100", 4, 32, kDataParallel,
+                 UpdateMethod::kShardedWeights},
+        Scenario{kMixture, "dgx_h100", 4, 64, kPublished},
+        Scenario{"candle_uno", "dgx_h100", 8, 128, kPipeline, UpdateMethod::kAllReduce, 2, 4},
+        Scenario{"alexnet", "dgx_h100:4+dgx_a100:4", 0, 64, kDataParallel},
+        Scenario{"candle_uno", "dgx_h100:4+dgx_a100:4", 0, 128, kPipeline, UpdateMethod::kSharded,
+                 2, 4}),
     [](const auto& info) { return info.param.Name(); });
 
 }  // namespace
