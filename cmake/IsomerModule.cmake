@@ -152,12 +152,15 @@ endfunction()
 # that they link.
 set(ISOMER_TEST_OPTIONS "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>")
 
-# isomer_test(FOLDER [DEPENDS target...])
-# One test executable from tests/FOLDER/**/*.cc, its cases registered with ctest by name.
+# isomer_test(FOLDER [EXCEPT file...] [DEPENDS target...])
+# One test executable from tests/FOLDER/**/*.cc, but for those that are left out, its cases
+# registered with ctest by name.
 # Tests find the tree by the macros ISOMER_SOURCE_DIR and ISOMER_BIN_DIR (the programs).
 function(isomer_test folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT;DEPENDS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ISOMER_ROOT}/tests/${folder}/*.cc)
+  list(TRANSFORM arg_EXCEPT PREPEND ${ISOMER_ROOT}/tests/)
+  list(REMOVE_ITEM sources ${arg_EXCEPT} "")
   if(NOT sources)
     return()
   endif()
