@@ -71,8 +71,8 @@ std::string ValidFile(const std::string& name) {
   if (name == "small.plan") {
     result = RunBinary("isomer-optimize", {mlp, "--machine=laptop_cpu", "--out=" + path});
   } else if (name == "small.profile") {
-    result = RunBinary("isomer-profile",
-                       {mlp, "--backend=cpu", "--seconds_per_kernel=0.02", "--out=" + path});
+    result = RunBinary("isomer-profile", {mlp, "--backend=cpu", "--devices=1",
+                                          "--seconds_per_kernel=0.002", "--out=" + path});
   } else if (name == "small.model") {
     result = RunBinary("isomer-run", {mlp, "--steps=1", "--out=" + path});
   } else {
