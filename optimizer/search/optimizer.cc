@@ -235,7 +235,6 @@ class Optimizer {
     ISOMER_RETURN_IF_ERROR(EnterBaseline(kSingleDevice, &run_, nullptr));
     ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kFirst, &run_, &on));
     ISOMER_RETURN_IF_ERROR(PredictBaselines(&run_));
-    if (SearchesAlgebraFirst()) StartAlgebraFirst();
     std::optional<double> one_us;
     while (true) {
       const int64_t devices = on.devices;
@@ -255,6 +254,7 @@ class Optimizer {
 
   absl::Status AskOn(Submachine on) {
     ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kSearch, &run_, &on));
+    if (on.is_whole) ISOMER_RETURN_IF_ERROR(StartAlgebraFirst(on));
     ISOMER_RETURN_IF_ERROR(run_.RememberEntered(&on));
     ISOMER_RETURN_IF_ERROR(AskProposers(Proposer::When::kRefine, &run_, &on));
     if (!on.is_searched || run_.contest.PredictionsAreSlow()) return absl::OkStatus();
@@ -368,11 +368,16 @@ class Optimizer {
   bool SearchesAlgebraFirst() const {
     return run_.Asks(kAlgebraFirst) && run_.options.strategy == Strategy::kHierarchical &&
            run_.Searches() && run_.DevicesWait() &&
-           run_.model.graph.num_nodes() <= run_.policy().two_search_nodes &&
-           !run_.contest.PredictionsAreSlow();
+           run_.model.graph.num_nodes() <= run_.policy().two_search_nodes;
   }
 
-  void StartAlgebraFirst() {
+  // On all devices, `on`; not where plans like those of the joint search take seconds to predict.
+  absl::Status StartAlgebraFirst(const Submachine& on) {
+    if (!SearchesAlgebraFirst()) return absl::OkStatus();
+    if (on.first_search.has_value()) {
+      ISOMER_RETURN_IF_ERROR(run_.contest.PredictionOf(*on.first_search).status());
+    }
+    if (run_.contest.PredictionsAreSlow()) return absl::OkStatus();
     algebra_first_options_ = OptionsForWhatIsLeft();
     algebra_first_options_.strategy = Strategy::kSequential;
     algebra_first_ = std::make_unique<Optimizer>(run_.model, run_.tables.rules(), run_.cost,
@@ -382,6 +387,7 @@ class Optimizer {
     result_of_algebra_first_ =
         std::async(run_.threads() > 1 ? std::launch::async : std::launch::deferred,
                    [this] { return algebra_first_->Search(); });
+    return absl::OkStatus();
   }
 
   // `by` found it, in its own run.
