@@ -57,15 +57,11 @@ absl::Status SearchBetween(int low, const Prediction& at_low, int high, const Pr
 // The smallest weight, then those between it and the largest if they differ.
 absl::Status SearchWithWeights(SearchContext* context, Submachine* on) {
   Contest& contest = context->contest;
-  if (!on->is_whole) {
-    ISOMER_ASSIGN_OR_RETURN(const Prediction first, contest.PredictionOf(*on->first_search));
-    if (!context->IsNearBest(first.step_us)) return absl::OkStatus();
-  }
+  ISOMER_ASSIGN_OR_RETURN(const Prediction first, contest.PredictionOf(*on->first_search));
+  if (!on->is_whole && !context->IsNearBest(first.step_us)) return absl::OkStatus();
   if (contest.PredictionsAreSlow()) return absl::OkStatus();
-  // The first is predicted beside the search for the last.
   ISOMER_ASSIGN_OR_RETURN(const std::optional<int> entry, SearchAt(kLast, context, on));
   if (!entry.has_value()) return absl::OkStatus();
-  ISOMER_ASSIGN_OR_RETURN(const Prediction first, contest.PredictionOf(*on->first_search));
   ISOMER_ASSIGN_OR_RETURN(const Prediction last, contest.PredictionOf(*entry));
   const double least_bytes = static_cast<double>(std::min(first.peak_bytes, last.peak_bytes));
   const double memory_bytes = static_cast<double>(context->cost.machine().memory_bytes());
