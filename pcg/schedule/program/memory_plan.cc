@@ -112,8 +112,9 @@ int64_t LowestPlace(const Item& item, const std::vector<Item>& items,
 
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
 // one time with it. The first `throughout` meet all others, so that they lie side by side below.
+// Stops where that takes `limit` bytes: its offsets are then those of the first alone.
 Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& order,
-                     size_t throughout) {
+                     size_t throughout, int64_t limit) {
   Placement placement{std::vector<int64_t>(items.size(), 0)};
   for (size_t i = 0; i < throughout; ++i) {
     placement.offsets[order[i]] = placement.bytes;
@@ -124,6 +125,7 @@ Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& 
   for (size_t i : absl::MakeConstSpan(order).subspan(throughout)) {
     placement.offsets[i] = LowestPlace(items[i], items, placement.offsets, placed, base);
     placement.bytes = std::max(placement.bytes, placement.offsets[i] + items[i].bytes);
+    if (placement.bytes >= limit) break;
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
                                    [&](size_t a, size_t b) {
                                      return placement.offsets[a] < placement.offsets[b];
@@ -248,7 +250,7 @@ Placement BestOfBoth(const std::vector<Item>& items) {
     return std::pair(throughout(items[a]), items[a].bytes) >
            std::pair(throughout(items[b]), items[b].bytes);
   });
-  Placement in_order = LayInOrder(items, by_size, count);
+  Placement in_order = LayInOrder(items, by_size, count, by_time.bytes);
   return in_order.bytes < by_time.bytes ? in_order : by_time;
 }
 
@@ -262,6 +264,7 @@ Placement BestPlacement(const std::vector<Item>& items) {
   // Workspaces may keep apart what would lie side by side. So all else first, and each of them at
   // the lowest place that is free then: behind the rest at the worst, or where that takes too long.
   const Placement without = BestOfBoth(others);
+  if (without.bytes >= best.bytes) return best;
   Placement filled{{}, without.bytes};
   const bool looks = others.size() <= kMostInOrder;
   std::vector<size_t> by_offset(looks ? others.size() : 0);
