@@ -18,9 +18,9 @@ namespace {
 
 using testing::ElementsAre;
 
-using Values = std::map<std::string, Array<double>>;
+using NamedArrays = std::map<std::string, Array<double>>;
 
-Values ImageValues(const Graph& graph, const Values& leaves) {
+NamedArrays ImageValues(const Graph& graph, const NamedArrays& leaves) {
   std::map<NodeId, Value<double>> given;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
@@ -28,17 +28,17 @@ Values ImageValues(const Graph& graph, const Values& leaves) {
   }
   const auto values = EvaluateGraph<double>(graph, given);
   EXPECT_TRUE(values.ok()) << values.status();
-  Values outputs;
+  NamedArrays outputs;
   for (const auto& [name, tensor] : graph.outputs()) {
     outputs[name] = (*values)[tensor.node.value][tensor.output].part(0, 0);
   }
   return outputs;
 }
 
-Values RandomLeaves(const Graph& graph) {
+NamedArrays RandomLeaves(const Graph& graph) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
-  Values leaves;
+  NamedArrays leaves;
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
     if (!IsLeaf(node.op.kind())) continue;
@@ -57,8 +57,8 @@ std::vector<std::string> FormOf(const std::string& text) {
   const absl::StatusOr<Graph> form = ConvolutionForm(*graph);
   EXPECT_TRUE(form.ok()) << form.status();
   EXPECT_TRUE(form->Validate().ok()) << form->Validate();
-  const Values leaves = RandomLeaves(*graph);
-  const Values expected = ImageValues(*graph, leaves), actual = ImageValues(*form, leaves);
+  const NamedArrays leaves = RandomLeaves(*graph);
+  const NamedArrays expected = ImageValues(*graph, leaves), actual = ImageValues(*form, leaves);
   for (const auto& [name, array] : expected) {
     const Array<double>& other = actual.at(name);
     EXPECT_EQ(array.data.size(), other.data.size());

@@ -224,6 +224,7 @@ TEST(OnnxAttentionReading, BucketsByLogarithmsAreFolded) {
   ASSERT_EQ(imported.model.weights.size(), 1u);
   EXPECT_THAT(imported.model.weights.begin()->second.ToVector(),
               testing::Each(testing::AnyOf(0, 1)));
+  EXPECT_EQ(imported.model.weights.begin()->second.size(), 3u);  // once, as each row is the same
   EXPECT_EQ(imported.model.weights.begin()->second[2], 1);
 }
 

@@ -10,6 +10,7 @@
 #include "models/onnx/graph/patterns.h"
 #include "models/onnx/import/control_flow.h"
 #include "models/onnx/import/evaluate.h"
+#include "models/onnx/import/evaluate_repeated.h"
 #include "models/onnx/import/operators.h"
 #include "models/onnx/import/sequences.h"
 #include "pcg/ir/declared_operator.h"
@@ -135,6 +136,22 @@ bool IsOverLastDim(const OnnxNode& layer_norm, ImportState* state) {
   return !sizes.ok() || axis == -1 || axis == static_cast<int64_t>(sizes->size()) - 1;
 }
 
+// Tensors that go into Shape and Size, and nowhere else.
+std::set<std::string> AskedForSizesAlone(const OnnxGraph& graph) {
+  std::set<std::string> asked, used;
+  for (const onnx::ValueInfoProto& output : graph.outputs) used.insert(output.name());
+  for (const OnnxNode& node : graph.nodes) {
+    const bool asks = node.domain.empty() && (node.op == "Shape" || node.op == "Size");
+    (asks ? asked : used).insert(node.inputs.begin(), node.inputs.end());
+    used.insert(node.captures.begin(), node.captures.end());
+    for (const OnnxNode& replaced : node.replaced) {
+      used.insert(replaced.inputs.begin(), replaced.inputs.end());
+    }
+  }
+  for (const std::string& name : used) asked.erase(name);
+  return asked;
+}
+
 // Nodes before `n` that it needs and that are not live, in order.
 std::vector<size_t> DeadAncestors(const OnnxGraph& graph, const std::vector<bool>& live, size_t n) {
   std::vector<bool> needed(n + 1, false);
@@ -167,18 +184,26 @@ std::set<std::string> RunningStatistics(const OnnxGraph& graph) {
 
 absl::StatusOr<std::vector<int64_t>> SizesOf(const std::string& name, ImportState* state) {
   if (const OnnxTensor* constant = ConstantNamed(name, *state)) return constant->dims;
+  const auto repeated = state->repeated.find(name);
+  if (repeated != state->repeated.end()) return repeated->second.dims;
+  if (const auto sizes = state->sizes.find(name); sizes != state->sizes.end()) return sizes->second;
   ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, TensorNamed(name, state));
   return state->model.graph.type(tensor).Sizes();
 }
 
 bool IsDefined(const std::string& name, const ImportState& state) {
   return name.empty() || state.tensors.count(name) > 0 || state.leaves.weights.count(name) > 0 ||
-         state.onnx.constants.count(name) > 0 || state.sequences.count(name) > 0;
+         state.onnx.constants.count(name) > 0 || state.repeated.count(name) > 0 ||
+         state.sizes.count(name) > 0 || state.sequences.count(name) > 0;
 }
 
 absl::Status DefineAlias(const std::string& name, const std::string& of, ImportState* state) {
   if (const auto sequence = state->sequences.find(of); sequence != state->sequences.end()) {
     state->sequences[name] = std::vector<std::string>(sequence->second);
+    return absl::OkStatus();
+  }
+  if (const auto found = state->repeated.find(of); found != state->repeated.end()) {
+    state->repeated[name] = RepeatedConstant(found->second);
     return absl::OkStatus();
   }
   if (const OnnxTensor* constant = ConstantNamed(of, *state);
@@ -198,6 +223,7 @@ absl::Status ImportNode(const OnnxNode& node, ImportState* state,
   }
   if (IsControlFlow(node.op)) return ImportControlFlow(node, state, refused);
   if (IsSequenceOperator(node.op)) return ImportSequenceOperator(node, state);
+  if (DefineSizesAlone(node, state) || EvaluateRepeated(node, state)) return absl::OkStatus();
   ISOMER_ASSIGN_OR_RETURN(std::optional<OnnxTensor> value, ConstantValue(node, state));
   if (!value) return ImportOperator(node, state);
   state->onnx.constants[node.outputs[0]] = *std::move(value);
@@ -224,6 +250,7 @@ std::string OpsetText(const OnnxGraph& graph, const OnnxNode& node) {
 
 absl::Status ImportNodes(ImportState* state, std::vector<RefusedNode>* refused) {
   std::vector<bool> live = LiveNodes(state->onnx);
+  state->asked_for_sizes = AskedForSizesAlone(state->onnx);
   auto import_one = [&](size_t n) {
     const OnnxNode& node = state->onnx.nodes[n];
     live[n] = true;

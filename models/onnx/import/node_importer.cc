@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "models/onnx/graph/fold.h"
+#include "models/onnx/import/evaluate_repeated.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -48,6 +49,25 @@ absl::StatusOr<StoredValues> ModelValues(const std::string& name, bool is_weight
   return values;
 }
 
+// A repeated constant enters the graph as what it is once, and what repeats it.
+absl::StatusOr<TensorRef> AddRepeated(const std::string& name, RepeatedConstant value,
+                                      ImportState* state) {
+  std::optional<RepeatedConstant> one = AsOnePart(std::move(value));
+  if (!one) {
+    return absl::UnimplementedError(
+        absl::StrCat("the constant ", QuotedName(name), " has too many elements"));
+  }
+  const std::string once = absl::StrCat(name, "/once");
+  TensorType type = SequentialType(one->parts[0].dims, one->parts[0].dtype);
+  ISOMER_RETURN_IF_ERROR(ValidateTensorType(type));
+  ISOMER_ASSIGN_OR_RETURN(state->model.weights[once],
+                          ModelValues(name, /*is_weight=*/false, one->parts[0]));
+  Graph& graph = state->model.graph;
+  const TensorRef leaf = graph.AddConstant(once, std::move(type));
+  if (one->parts[0].dims == one->dims) return leaf;
+  return graph.AddOp({OpKind::kExpand, {{"shape", one->dims}}}, {leaf}, name);
+}
+
 }  // namespace
 
 std::string CallName(const OnnxNode& node, int output) {
@@ -59,6 +79,12 @@ std::string CallName(const OnnxNode& node, int output) {
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state) {
   const auto known = state->tensors.find(name);
   if (known != state->tensors.end()) return known->second;
+  const auto repeated = state->repeated.find(name);
+  if (repeated != state->repeated.end() && NumElementsOf(repeated->second.dims) > kFewElements) {
+    ISOMER_ASSIGN_OR_RETURN(const TensorRef tensor, AddRepeated(name, repeated->second, state));
+    state->tensors[name] = tensor;
+    return tensor;
+  }
   TensorType type;
   bool is_trained = state->untrained.count(name) == 0;
   if (const auto input = state->leaves.weights.find(name); input != state->leaves.weights.end()) {
@@ -99,6 +125,7 @@ TensorRef NodeImporter::Operand(int i) {
 
 const OnnxTensor* NodeImporter::Constant(int i) const {
   if (!HasInput(i)) return nullptr;
+  WriteOut(node_.inputs[i], state_);
   const auto found = state_->onnx.constants.find(node_.inputs[i]);
   return found == state_->onnx.constants.end() ? nullptr : &found->second;
 }
@@ -111,6 +138,15 @@ const OnnxTensor* NodeImporter::Scalar(int i, TensorRef other) const {
 
 std::optional<std::vector<int64_t>> NodeImporter::SizesIfEverywhere(int i, double value) const {
   if (!HasInput(i)) return std::nullopt;
+  const auto repeated = state_->repeated.find(node_.inputs[i]);
+  if (repeated != state_->repeated.end()) {
+    for (const OnnxTensor& part : repeated->second.parts) {
+      for (int64_t k = 0; k < part.size(); ++k) {
+        if (part.Number(k) != value) return std::nullopt;
+      }
+    }
+    return repeated->second.dims;
+  }
   const OnnxTensor* const tensor = Constant(i);
   if (tensor == nullptr || (tensor->is_float() && !tensor->is_literal)) return std::nullopt;
   for (int64_t k = 0; k < tensor->size(); ++k) {

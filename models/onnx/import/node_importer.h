@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "models/onnx/graph/attributes.h"
 #include "models/onnx/graph/graph.h"
+#include "models/onnx/graph/repeated_constant.h"
 #include "models/onnx/import/leaves.h"
 #include "pcg/ir/plan.h"
 
@@ -24,6 +25,9 @@ struct ImportState {
   OnnxLeaves leaves;
   Model model;
   std::map<std::string, TensorRef> tensors;                   // those that are in the graph
+  std::map<std::string, RepeatedConstant> repeated;           // literals, of many elements
+  std::set<std::string> asked_for_sizes;                      // and for nothing else
+  std::map<std::string, std::vector<int64_t>> sizes;          // of such, which are not computed
   std::map<std::string, std::vector<std::string>> sequences;  // the names of their tensors
   std::vector<bool> depends_on_data;                          // per node of the graph
   std::set<std::string> untrained;  // floats that are constants: running statistics

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "models/onnx/graph/attention_reading.h"
 #include "models/onnx/graph/batched_iterations.h"
+#include "models/onnx/graph/broadcast_constants.h"
 #include "models/onnx/graph/equal_nodes.h"
 #include "models/onnx/graph/exporter_notes.h"
 #include "models/onnx/graph/graph.h"
@@ -139,6 +140,7 @@ absl::StatusOr<Model> ParseOnnx(absl::string_view contents, const std::string& n
   ISOMER_ASSIGN_OR_RETURN(ImportState state, StateBeforeNodes(contents, name, options));
   if (absl::Status status = ImportNodes(&state); !status.ok()) return InFile(name, status);
   if (absl::Status status = AddOutputs(&state); !status.ok()) return InFile(name, status);
+  if (!state.repeated.empty()) BroadcastConstants(&state.model);
   BatchIterations(&state.model);
   ReadAttention(&state.model);
   for (const std::string& assumption : state.model.assumptions) {
