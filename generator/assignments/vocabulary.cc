@@ -1,7 +1,11 @@
 #include "generator/assignments/vocabulary.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
 
+#include "absl/container/inlined_vector.h"
 #include "pcg/support/check.h"
 #include "rules/matching/conditions.h"
 
@@ -55,30 +59,64 @@ bool HoldsAt(const Condition& condition, const Binding& binding) {
                         });
 }
 
-// Which conditions hold where.
-using Table = std::vector<std::vector<bool>>;  // [condition][binding]
-Table Tabulate(const std::vector<Condition>& conditions, const std::vector<Binding>& bindings) {
-  Table table;
+// A set of bindings, by place. Search takes intersections of these again and again.
+using BindingSet = absl::InlinedVector<uint64_t, 8>;
+constexpr size_t kWordBits = 64;
+
+BindingSet EmptySet(size_t bindings) { return BindingSet((bindings + kWordBits - 1) / kWordBits); }
+void Insert(size_t binding, BindingSet* set) {
+  (*set)[binding / kWordBits] |= uint64_t{1} << binding % kWordBits;
+}
+bool Contains(const BindingSet& set, size_t binding) {
+  return (set[binding / kWordBits] >> binding % kWordBits & 1) != 0;
+}
+BindingSet AllOf(size_t bindings) {
+  BindingSet set = EmptySet(bindings);
+  for (size_t i = 0; i < bindings; ++i) Insert(i, &set);
+  return set;
+}
+int CountOf(const BindingSet& set) {
+  return std::accumulate(set.begin(), set.end(), 0,
+                         [](int sum, uint64_t word) { return sum + std::popcount(word); });
+}
+std::optional<size_t> FirstOf(const BindingSet& set) {
+  for (size_t w = 0; w < set.size(); ++w) {
+    if (set[w] != 0) return w * kWordBits + static_cast<size_t>(std::countr_zero(set[w]));
+  }
+  return std::nullopt;
+}
+void Intersect(const BindingSet& with, BindingSet* set) {
+  for (size_t w = 0; w < set->size(); ++w) (*set)[w] &= with[w];
+}
+
+// Where each condition holds.
+std::vector<BindingSet> Tabulate(const std::vector<Condition>& conditions,
+                                 const std::vector<Binding>& bindings) {
+  std::vector<BindingSet> table;
   for (const Condition& condition : conditions) {
-    std::vector<bool> row;
-    for (const Binding& binding : bindings) row.push_back(HoldsAt(condition, binding));
-    table.push_back(std::move(row));
+    BindingSet& row = table.emplace_back(EmptySet(bindings.size()));
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (HoldsAt(condition, bindings[i])) Insert(i, &row);
+    }
   }
   return table;
 }
 
 class ConditionSearch {
  public:
-  ConditionSearch(Table at_successes, Table at_failures)
-      : successes_(std::move(at_successes)), failures_(std::move(at_failures)) {}
+  ConditionSearch(const std::vector<Condition>& vocabulary, const std::vector<Binding>& successes,
+                  const std::vector<Binding>& failures)
+      : all_successes_(AllOf(successes.size())),
+        all_failures_(AllOf(failures.size())),
+        successes_(Tabulate(vocabulary, successes)),
+        failures_(Tabulate(vocabulary, failures)) {}
 
   // The best set of at most `size` conditions, as places in the vocabulary.
   std::optional<std::vector<int>> Best(size_t size) {
     best_.reset();
     best_admitted_ = 0;
     chosen_.clear();
-    Extend(size, std::vector<bool>(failures_.empty() ? 0 : failures_[0].size(), true),
-           std::vector<bool>(successes_.empty() ? 0 : successes_[0].size(), true));
+    Extend(size, all_failures_, all_successes_);
     return best_;
   }
   // How many successes the last answer admits.
@@ -86,29 +124,29 @@ class ConditionSearch {
 
  private:
   // Some condition must exclude the first failure that is left, so only those are tried.
-  void Extend(size_t left, const std::vector<bool>& failing, const std::vector<bool>& holding) {
-    const int admitted = static_cast<int>(std::count(holding.begin(), holding.end(), true));
+  void Extend(size_t left, const BindingSet& failing, const BindingSet& holding) {
+    const int admitted = CountOf(holding);
     if (admitted <= best_admitted_) return;  // Earlier in the vocabulary is better.
-    const auto first = std::find(failing.begin(), failing.end(), true);
-    if (first == failing.end()) {
+    const std::optional<size_t> first = FirstOf(failing);
+    if (!first.has_value()) {
       best_ = chosen_;
       best_admitted_ = admitted;
       return;
     }
     if (left == 0) return;
-    const size_t at = first - failing.begin();
     for (size_t c = 0; c < failures_.size(); ++c) {
-      if (failures_[c][at]) continue;
-      std::vector<bool> f = failing, h = holding;
-      for (size_t i = 0; i < f.size(); ++i) f[i] = f[i] && failures_[c][i];
-      for (size_t i = 0; i < h.size(); ++i) h[i] = h[i] && successes_[c][i];
+      if (Contains(failures_[c], *first)) continue;
+      BindingSet f = failing, h = holding;
+      Intersect(failures_[c], &f);
+      Intersect(successes_[c], &h);
       chosen_.push_back(static_cast<int>(c));
       Extend(left - 1, f, h);
       chosen_.pop_back();
     }
   }
 
-  const Table successes_, failures_;
+  const BindingSet all_successes_, all_failures_;
+  const std::vector<BindingSet> successes_, failures_;  // where each condition holds
   std::vector<int> chosen_;
   std::optional<std::vector<int>> best_;
   int best_admitted_ = 0;
@@ -175,7 +213,7 @@ std::optional<std::vector<Condition>> ExcludeFailures(const Rule& rule,
   if (successes.empty()) return std::nullopt;
   if (failures.empty()) return std::vector<Condition>();
   const std::vector<Condition> vocabulary = Vocabulary(rule);
-  ConditionSearch search(Tabulate(vocabulary, successes), Tabulate(vocabulary, failures));
+  ConditionSearch search(vocabulary, successes, failures);
   // One condition more must be worth it.
   constexpr double kWorth = 1.2;
   std::optional<std::vector<int>> chosen;
