@@ -111,36 +111,43 @@ Derivations::Derivations(CandidateGraphs graphs, int steps, State state)
       largest_(std::max(CountOperators(graphs_.source), CountOperators(graphs_.target))),
       state_(std::move(state)) {}
 
-void Derivations::Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
-                        Reached* reached) const {
+void Derivations::Step(bool reversible, const RuleBook& book, int first, Front* front) const {
+  std::vector<Reach> next;
+  for (const auto& [graph, way] : front->latest) {
+    book.ForEachApplication(
+        graph, first, reversible, [&, &way = way](int entry, const Graph& result) {
+          const auto [place, fresh] = front->reached->try_emplace(FormHash(result));
+          if (!fresh) return;
+          place->second = way;
+          place->second.entries.push_back(entry);
+          place->second.latest = std::max(way.latest, entry);
+          if (front->steps + 1 < steps_ && CountOperators(result) <= largest_) {
+            next.push_back({result.Canonical(), place->second});
+          }
+        });
+  }
+  front->latest = std::move(next);
+  ++front->steps;
+}
+
+Derivations::Front Derivations::Begin(const Graph& from, Reached* reached) {
+  reached->try_emplace(FormHash(from));
+  return {.latest = {{from, {}}}, .reached = reached};
+}
+
+void Derivations::StepOnce(const Graph& from, bool reversible, const RuleBook& book, int* known,
+                           Reached* reached) const {
   if (*known == book.num_entries()) return;
   // With one step, what the entries before `known` give is there already.
   const int first = steps_ == 1 ? *known : 0;
-  *known = book.num_entries();
   if (steps_ > 1) reached->clear();
-  reached->try_emplace(FormHash(from));
-  std::vector<std::pair<Graph, Way>> level = {{from, {}}};
-  for (int step = 0; step < steps_; ++step) {
-    std::vector<std::pair<Graph, Way>> next;
-    for (const auto& [graph, way] : level) {
-      book.ForEachApplication(graph, first, reversible,
-                              [&, &way = way](int entry, const Graph& result) {
-                                const auto [place, fresh] = reached->try_emplace(FormHash(result));
-                                if (!fresh) return;
-                                place->second = way;
-                                place->second.entries.push_back(entry);
-                                place->second.latest = std::max(way.latest, entry);
-                                if (step + 1 < steps_ && CountOperators(result) <= largest_) {
-                                  next.push_back({result.Canonical(), place->second});
-                                }
-                              });
-    }
-    level = std::move(next);
-  }
+  *known = book.num_entries();
+  Front front = Begin(from, reached);
+  Step(reversible, book, first, &front);
 }
 
 bool Derivations::IsInstance(const RuleBook& book) {
-  Reach(graphs_.source, /*reversible=*/false, book, &state_.known_source, &state_.from_source);
+  StepOnce(graphs_.source, /*reversible=*/false, book, &state_.known_source, &state_.from_source);
   const auto found = state_.from_source.find(FormHash(graphs_.target));
   return found != state_.from_source.end() && found->second.entries.size() == 1;
 }
@@ -150,8 +157,28 @@ Derivations::Result Derivations::Find(const RuleBook& book) {
     const Way& way = state_.from_source.at(FormHash(graphs_.target));
     return {Kind::kInstance, {book.IdOf(way.entries[0])}};
   }
-  Reach(graphs_.target, /*reversible=*/true, book, &state_.known_target, &state_.from_target);
+  if (steps_ == 1) {
+    StepOnce(graphs_.target, /*reversible=*/true, book, &state_.known_target, &state_.from_target);
+  } else if (state_.known_target < book.num_entries()) {
+    StepUntilTheyMeet(book);
+  }
   return Meeting(book);
+}
+
+// A step from either side in turn: a second one takes as long as the graphs of the first are many,
+// and most equations that rules derive need none.
+void Derivations::StepUntilTheyMeet(const RuleBook& book) {
+  state_.from_source.clear();
+  state_.from_target.clear();
+  Front source = Begin(graphs_.source, &state_.from_source);
+  Front target = Begin(graphs_.target, &state_.from_target);
+  for (int step = 0; step < steps_; ++step) {
+    Step(/*reversible=*/false, book, 0, &source);
+    if (Meeting(book).kind != Kind::kNone) break;
+    Step(/*reversible=*/true, book, 0, &target);
+    if (Meeting(book).kind != Kind::kNone) break;
+  }
+  state_.known_source = state_.known_target = book.num_entries();
 }
 
 // Of several meetings, that of the earliest rules.

@@ -54,8 +54,9 @@ class RuleBook {
 //
 // One step from the source that gives the target: the candidate is an instance of that rule.
 // Otherwise up to `steps` steps from the source and, backwards, from the target meet in some graph:
-// it is a composition. Only graphs no larger than the larger side are rewritten further, so that no
-// derivation passes through larger graphs, except for the one where the two ways meet.
+// it is a composition. Steps are taken in turn until they meet. Only graphs no larger than the
+// larger side are rewritten further, so that no derivation passes through larger graphs, except for
+// the one where the two ways meet.
 class Derivations {
  public:
   // How far the search has come: graphs that were reached from one side, by FormHash.
@@ -89,8 +90,19 @@ class Derivations {
   const State& state() const { return state_; }
 
  private:
-  void Reach(const Graph& from, bool reversible, const RuleBook& book, int* known,
-             Reached* reached) const;
+  using Reach = std::pair<Graph, Way>;
+  struct Front {
+    int steps = 0;
+    std::vector<Reach> latest;  // by the last step, and no larger than the larger side
+    Reached* reached;
+  };
+  static Front Begin(const Graph& from, Reached* reached);
+  // One step more, by entries from `first` on.
+  void Step(bool reversible, const RuleBook& book, int first, Front* front) const;
+  // One step from `from`, by entries that are not `known`.
+  void StepOnce(const Graph& from, bool reversible, const RuleBook& book, int* known,
+                Reached* reached) const;
+  void StepUntilTheyMeet(const RuleBook& book);
   Result Meeting(const RuleBook& book) const;
 
   const CandidateGraphs graphs_;
