@@ -106,6 +106,20 @@ class Rewriter {
     return Mask(queries, keys, /*upper=*/false, keys - queries - window, "unseen/far");
   }
 
+  // A mask [queries, keys] whose both dims get in the order of stripes
+  // (pcg/operators/attention.cc).
+  absl::StatusOr<TensorRef> InStripes(TensorRef mask, int64_t stripes, const std::string& name) {
+    if (stripes <= 1) return mask;
+    const std::vector<int64_t> sizes = SizesOf(mask);
+    const std::vector<int64_t> apart = {sizes[0] / stripes, stripes, sizes[1] / stripes, stripes};
+    ISOMER_ASSIGN_OR_RETURN(
+        mask, Call({OpKind::kReshape, {{"shape", apart}}}, {mask}, name + "/mask/stripes"));
+    ISOMER_ASSIGN_OR_RETURN(
+        mask, Call({OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0, 3, 2}}}}, {mask},
+                   name + "/mask/in_stripes"));
+    return Call({OpKind::kReshape, {{"shape", sizes}}}, {mask}, name + "/mask");
+  }
+
   // The softmax of scores [batch, heads, queries, keys] and of one more score of each head, without
   // the share of that.
   absl::StatusOr<TensorRef> SharesBesideSink(TensorRef scores, TensorRef sinks,
@@ -154,11 +168,13 @@ class Rewriter {
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, inputs[3]}, name + "/masked"));
     }
     if (node.op.Int("causal") != 0) {
-      ISOMER_ASSIGN_OR_RETURN(const TensorRef mask, CausalMask(q[2], k[2]));
+      ISOMER_ASSIGN_OR_RETURN(TensorRef mask, CausalMask(q[2], k[2]));
+      ISOMER_ASSIGN_OR_RETURN(mask, InStripes(mask, node.op.Int("causal"), name + "/causal"));
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, mask}, name + "/causal"));
     }
     if (has_sink && node.op.Int("window") > 0) {
-      ISOMER_ASSIGN_OR_RETURN(const TensorRef mask, FarMask(q[2], k[2], node.op.Int("window")));
+      ISOMER_ASSIGN_OR_RETURN(TensorRef mask, FarMask(q[2], k[2], node.op.Int("window")));
+      ISOMER_ASSIGN_OR_RETURN(mask, InStripes(mask, node.op.Int("causal"), name + "/near"));
       ISOMER_ASSIGN_OR_RETURN(scores, Call({OpKind::kAdd}, {scores, mask}, name + "/near"));
     }
     TensorRef shares;

@@ -89,11 +89,15 @@ std::optional<double> AttentionFactor(const DeviceKind& kind, const Operator& op
   const auto keys = std::max(static_cast<double>(k[k.size() - 2]), 1.0);
   const auto queries = static_cast<double>(q[q.size() - 2]);
   const bool is_causal = op.Int("causal") != 0;
+  // Of a sequence in stripes the queries of a block are as far apart as there are stripes.
+  const double block = kBlock * std::max(1.0, static_cast<double>(op.Int("causal")));
   // Queries and keys end together: the last device's queries see all but, of their own keys, half.
-  double share = is_causal ? std::min(1.0, 1 - (queries - kBlock) / (2 * keys)) : 1;
+  // In stripes all queries see half, wherever they are.
+  const double own = op.Int("causal") > 1 ? keys : queries;
+  double share = is_causal ? std::min(1.0, 1 - (own - block) / (2 * keys)) : 1;
   if (op.kind() == OpKind::kSinkAttention && op.Int("window") > 0 && is_causal) {
     const auto window = static_cast<double>(op.Int("window"));
-    share = std::min(share, (window + kBlock) / keys);
+    share = std::min(share, (window + block) / keys);
   }
   return share / (fraction * std::min(depth, 1.0));
 }

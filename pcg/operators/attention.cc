@@ -71,6 +71,44 @@ absl::StatusOr<double> FirstSees(const Operator& op, const Extent& queries, cons
   return static_cast<double>(keys.value() - queries.value());
 }
 
+// The dims that positions in a sequence are made of, and as an index, and as a place in order.
+struct Positions {
+  std::vector<int> dims;
+  Index index;
+  Expr place;
+};
+
+// Of one stripe, or of more in the order of the head comment: stripes are split, and are parallel
+// where positions are.
+Positions AddPositions(DeclarationBuilder* d, const char* name, const char* of_stripes,
+                       DimKind kind, const Extent& size, int64_t stripes) {
+  if (stripes <= 1) {
+    const int s = d->Dim(name, kind, size);
+    return {{s}, s, Coordinate(s)};
+  }
+  const int64_t each = size.value() / stripes;
+  const int p = d->Dim(of_stripes, kind, stripes), s = d->Whole(name, each);
+  return {{p, s},
+          Index(p) * each + Index(s),
+          Coordinate(s) * static_cast<double>(stripes) + Coordinate(p)};
+}
+
+// `stripes` of queries and keys: as many, of known and equal sizes.
+absl::Status CheckStripes(const Operator& op, const Shape& q, const Shape& k, int64_t stripes) {
+  if (stripes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(op.name(), ": causal=", stripes));
+  }
+  if (stripes <= 1) return absl::OkStatus();
+  if (!q[2].known() || !k[2].known()) {
+    return absl::UnimplementedError(
+        absl::StrCat(op.name(), ": stripes need concrete sizes of s and t"));
+  }
+  if (q[2] != k[2]) return Mismatch(op, "s (in stripes)", 0, q[2], 1, k[2]);
+  if (q[2].value() % stripes == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      op.name(), ": ", stripes, " stripes do not divide a sequence of ", q[2].value()));
+}
+
 }  // namespace
 
 // Z[b,g,u,s,t] = scale * sum_e Q[b,(g,u),s,e] * K[b,g,t,e] + mask[b,(g,u),s,t]
@@ -81,6 +119,10 @@ absl::StatusOr<double> FirstSees(const Operator& op, const Extent& queries, cons
 // The query heads of a key head g are u. If causal, query s sees the keys t <= s + T - S: only
 // these take part in M, and P of the others is 0. Queries are independent, so s is parallel.
 //
+// causal=C for C > 1 is causal, of queries, keys and values in the order of C stripes (Brandon et
+// al., "Striped Attention", 2023): what is i-th of stripe p, at p*S/C + i, has place i*C + p in the
+// sequence. Then p is parallel, and each device of a split sequence has as much to do as any other.
+//
 // A sink L[(g,u)] of each query head takes a share of the softmax and has no value (OpenAI, gpt-oss
 // model card, 2025); with window > 0, query s sees no key t <= s + T - S - window either:
 // M[b,g,u,s] = max(max_t Z, L);  S[b,g,u,s] = sum_t P + exp(L - M)
@@ -90,48 +132,54 @@ absl::StatusOr<Declaration> DeclareAttention(const Operator& op, absl::Span<cons
   ISOMER_ASSIGN_OR_RETURN(const int64_t queries, QueryHeadsPerKeyHead(op, q[1], k[1]));
   const bool causal = op.Int("causal") != 0, has_sink = op.kind() == OpKind::kSinkAttention;
   const int64_t window = has_sink ? op.Int("window") : 0;
+  const int64_t stripes = op.Int("causal");
+  ISOMER_RETURN_IF_ERROR(CheckStripes(op, q, k, stripes));
   ISOMER_ASSIGN_OR_RETURN(const double first_sees, FirstSees(op, q[2], k[2], causal || window > 0));
   DeclarationBuilder d(shapes);
-  const int b = d.Parallel("b", q[0]), g = d.Parallel("g", k[1]), s = d.Parallel("s", q[2]),
-            f = d.Parallel("f", v[3]), t = d.Whole("t", k[2]), e = d.Whole("e", q[3]);
-  std::vector<int> query = {b, g, s};
+  const int b = d.Parallel("b", q[0]), g = d.Parallel("g", k[1]);
+  const Positions s = AddPositions(&d, "s", "p", DimKind::kParallel, q[2], stripes);
+  const int f = d.Parallel("f", v[3]);
+  const Positions t = AddPositions(&d, "t", "r", DimKind::kWhole, k[2], stripes);
+  const int e = d.Whole("e", q[3]);
+  std::vector<int> query = {b, g};
   Index head = g;
   if (queries > 1) {
     const int u = d.Whole("u", queries);
     head = Index(g) * queries + Index(u);
-    query = {b, g, u, s};
+    query.push_back(u);
   }
+  query.insert(query.end(), s.dims.begin(), s.dims.end());
   std::vector<int> point = query;
-  point.push_back(t);
-  const Expr dot =
-      d.Let("D", point, Reduction::kSum, {e}, d.In(0, {b, head, s, e}) * d.In(1, {b, g, t, e}));
+  point.insert(point.end(), t.dims.begin(), t.dims.end());
+  const Expr dot = d.Let("D", point, Reduction::kSum, {e},
+                         d.In(0, {b, head, s.index, e}) * d.In(1, {b, g, t.index, e}));
   Expr score = dot * op.Number("scale");
   if (op.kind() == OpKind::kCappedAttention) {
     score = Apply(ScalarOp::kTanh, score) * op.Number("cap");
   }
   if (!has_sink && shapes.size() == 4) {
-    ISOMER_ASSIGN_OR_RETURN(const Expr mask, LoadMask(op, shapes, {b, head, s, t}, &d));
+    ISOMER_ASSIGN_OR_RETURN(const Expr mask, LoadMask(op, shapes, {b, head, s.index, t.index}, &d));
     score = score + mask;
   }
-  const Expr place = Coordinate(s) + first_sees;
+  const Expr place = s.place + first_sees;
   const auto seen = [&](Expr value, double otherwise) {
     if (window > 0) {
       const auto before = static_cast<double>(window - 1);
-      value = Where(Coordinate(t) + before < place, otherwise, value);
+      value = Where(t.place + before < place, otherwise, value);
     }
-    return causal ? Where(place < Coordinate(t), otherwise, value) : value;
+    return causal ? Where(place < t.place, otherwise, value) : value;
   };
-  Expr max = d.Let(has_sink ? "K" : "M", query, Reduction::kMax, {t}, seen(score, kUnseen));
+  Expr max = d.Let(has_sink ? "K" : "M", query, Reduction::kMax, t.dims, seen(score, kUnseen));
   if (has_sink) max = d.Let("M", query, Reduction::kNone, {}, Max(max, d.In(3, {head})));
   const Expr power =
       d.Let("P", point, Reduction::kNone, {}, seen(Apply(ScalarOp::kExp, score - max), 0));
-  Expr sum = d.Let(has_sink ? "T" : "S", query, Reduction::kSum, {t}, power);
+  Expr sum = d.Let(has_sink ? "T" : "S", query, Reduction::kSum, t.dims, power);
   if (has_sink) {
     const Expr of_sink = Apply(ScalarOp::kExp, d.In(3, {head}) - max);
     sum = d.Let("S", query, Reduction::kNone, {}, sum + of_sink);
   }
   d.PromisePositive();  // P of the largest score is 1, or the sink's part is.
-  d.OutputSum({b, head, s, f}, {t}, power * d.In(2, {b, g, t, f}) / sum);
+  d.OutputSum({b, head, s.index, f}, t.dims, power * d.In(2, {b, g, t.index, f}) / sum);
   return d.Build();
 }
 
@@ -143,6 +191,8 @@ constexpr OperatorTraits kAttentionTraits = {
         {"AttentionCausal", "attention(scale=0.5,causal=1) f32[2,2,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"AttentionCausalWithPast",
          "attention(scale=0.5,causal=1) f32[2,2,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"AttentionStriped",
+         "attention(scale=0.5,causal=2) f32[2,2,6,4] f32[2,2,6,4] f32[2,2,6,2]"},
         {"AttentionGroupedHeads", "attention(scale=0.5) f32[2,4,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"AttentionMask",
          "attention(scale=0.5) f32[2,4,2,2] f32[2,2,4,2] f32[2,2,4,2] f32[2,4,2,4]"},
@@ -158,6 +208,9 @@ constexpr OperatorTraits kCappedAttentionTraits = {
          "capped_attention(scale=0.5,cap=1.5) f32[2,2,4,4] f32[2,2,6,4] f32[2,2,6,2]"},
         {"CappedAttentionCausal",
          "capped_attention(scale=0.5,cap=2,causal=1) f32[2,2,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
+        {"CappedAttentionStriped",
+         "capped_attention(scale=0.5,cap=2,causal=2) f32[2,4,4,4] f32[2,2,4,4] f32[2,2,4,2] "
+         "f32[4,4]"},
         {"CappedAttentionGroupedHeads",
          "capped_attention(scale=0.5,cap=2,causal=1) f32[2,4,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"CappedAttentionMask",
@@ -176,6 +229,9 @@ constexpr OperatorTraits kSinkAttentionTraits = {
          "f32[2,2,6,2] f32[2]"},
         {"SinkAttentionCausal",
          "sink_attention(scale=0.5,causal=1) f32[2,4,4,2] f32[2,2,4,2] f32[2,2,4,2] f32[4]"},
+        {"SinkAttentionStriped",
+         "sink_attention(scale=0.5,causal=2,window=2) f32[2,4,6,2] f32[2,2,6,2] f32[2,2,6,2] "
+         "f32[4]"},
         {"SinkAttentionWindow",
          "sink_attention(scale=0.5,causal=1,window=2) f32[2,2,4,2] f32[2,2,4,2] f32[2,2,4,2] "
          "f32[2]"}}};

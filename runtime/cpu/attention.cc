@@ -28,6 +28,8 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kBlock = 64;  // queries
+// Below every score, as in pcg/operators/attention.cc.
+constexpr float kHidden = -1e30f;
 
 struct AttentionShape {
   int64_t batch, heads, key_heads, queries, keys, e, f;
@@ -35,6 +37,8 @@ struct AttentionShape {
   bool causal, has_mask, is_capped, has_sink;
   int64_t window = 0;                // keys that a query sees; 0: no such limit
   int64_t first_visible;             // the first query of the task sees the keys up to this one
+  int64_t stripes = 1;               // of queries and keys, if more than one
+  int64_t first_query;               // of the task
   std::vector<int64_t> mask;         // strides of the mask along batch, heads, queries, keys
   std::array<int64_t, 4> volumes{};  // of the operands
 
@@ -43,7 +47,9 @@ struct AttentionShape {
     batch = q.shape[0], heads = q.shape[1], queries = q.shape[2], e = q.shape[3];
     key_heads = k.shape[1], keys = k.shape[2], f = v.shape[3];
     scale = static_cast<float>(call.op.Number("scale"));
-    causal = call.op.Int("causal") == 1;
+    causal = call.op.Int("causal") != 0;
+    stripes = std::max<int64_t>(1, call.op.Int("causal"));
+    first_query = q.origin[2];
     is_capped = call.op.kind() == OpKind::kCappedAttention;
     if (is_capped) cap = static_cast<float>(call.op.Number("cap"));
     has_sink = call.op.kind() == OpKind::kSinkAttention;
@@ -81,6 +87,21 @@ struct AttentionShape {
     return absl::OkStatus();
   }
 };
+
+// Query r of the task, of a sequence in stripes, sees no keys behind its place, and none before its
+// window: they get the lowest score, or then a probability of 0.
+void HideUnseen(const AttentionShape& a, int64_t r, float value, float* row) {
+  const int64_t each = a.keys / a.stripes, query = a.first_query + r;
+  const int64_t place = query % each * a.stripes + query / each;
+  const int64_t first = a.window > 0 ? std::max<int64_t>(0, place + 1 - a.window) : 0;
+  for (int64_t p = 0; p < a.stripes; ++p, row += each) {
+    // Of the keys i * stripes + p.
+    const int64_t begin = std::clamp<int64_t>((first - p + a.stripes - 1) / a.stripes, 0, each);
+    const int64_t end = place < p ? 0 : std::min(each, (place - p) / a.stripes + 1);
+    std::fill(row, row + std::min(begin, each), value);
+    std::fill(row + std::max(begin, end), row + each, value);
+  }
+}
 
 // Of rows of scores.
 struct RowSums {
@@ -127,17 +148,22 @@ absl::Status Probabilities(const AttentionShape& a, const AttentionShape::Block&
       const float* mask = Floats(reads[3]) + block.mask + r * a.mask[2];
       for (int64_t t = 0; t < a.keys; ++t) row[t] += mask[t * a.mask[3]];
     }
+    const bool in_stripes = a.stripes > 1;
+    if (in_stripes) HideUnseen(a, block.first_query + r, kHidden, row);
     const int64_t last = a.first_visible + block.first_query + r;
-    const int64_t visible = a.causal ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys;
+    const bool sees_first_keys = a.causal && !in_stripes;
+    const int64_t visible = sees_first_keys ? std::clamp<int64_t>(last + 1, 0, a.keys) : a.keys;
     if (a.has_sink) {
-      const int64_t first = a.window > 0 ? std::clamp<int64_t>(last + 1 - a.window, 0, visible) : 0;
+      const bool has_window = a.window > 0 && !in_stripes;
+      const int64_t first = has_window ? std::clamp<int64_t>(last + 1 - a.window, 0, visible) : 0;
       SoftmaxWithSink(row, first, visible, a.keys, Floats(reads[3])[block.head]);
-      continue;
+    } else {
+      RowSums of_row;
+      if (of_all.saved != nullptr) of_row.saved = of_all.saved + block.row + r;
+      if (of_all.found != nullptr) of_row.found = of_all.found + block.row + r;
+      SoftmaxOfVisible(row, visible, a.keys, of_row);
     }
-    RowSums of_row;
-    if (of_all.saved != nullptr) of_row.saved = of_all.saved + block.row + r;
-    if (of_all.found != nullptr) of_row.found = of_all.found + block.row + r;
-    SoftmaxOfVisible(row, visible, a.keys, of_row);
+    if (in_stripes) HideUnseen(a, block.first_query + r, 0, row);
   }
   return absl::OkStatus();
 }

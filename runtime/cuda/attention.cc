@@ -12,8 +12,8 @@
 //   P, and dS = P (dP - rowsum(dP P)) scale (capped: cap (1 - tanh^2))      generated
 //   dV = P^T dY;  dQ = dS K;  dK = dS^T Q                                    products
 //
-// In 16-bit types, without a mask or a cap, cuDNN does all of it at one time, and scores are never
-// in memory: the gradient makes the result once more, as it has not kept it.
+// In 16-bit types, without a mask, a cap or stripes, cuDNN does all of it at one time, and scores
+// are never in memory: the gradient makes the result once more, as it has not kept it.
 //
 // The query heads of a key head lie side by side, and are rows of one matrix. What is between the
 // products has declarations of its own, as operators have.
@@ -74,14 +74,23 @@ int64_t FirstSees(const KernelCall& call) {
 }
 
 // What is done with the scores of a chunk, as a call of its own: operands and outputs are matrices
-// [samples, heads, group, queries, keys], rows of two numbers, and the mask or the sinks.
+// [samples, heads, group, queries, keys], rows of two numbers, and the mask or the sinks. Queries
+// and keys in stripes are two dims each.
 class ScoreCall {
  public:
   ScoreCall(const KernelCall& attention, const AttentionSizes& a, const Chunk& chunk)
       : attention_(attention),
         made_(attention.op),
-        scores_{chunk.samples, chunk.heads, a.group, a.queries, a.keys},
-        of_rows_{chunk.samples, chunk.heads, a.group, a.queries, 2} {
+        stripes_(std::max<int64_t>(1, attention.op.Int("causal"))),
+        each_(a.keys / stripes_),
+        scores_{chunk.samples, chunk.heads, a.group} {
+    if (stripes_ > 1) {
+      scores_.insert(scores_.end(), {a.queries / each_, each_, stripes_, each_});
+    } else {
+      scores_.insert(scores_.end(), {a.queries, a.keys});
+    }
+    of_rows_.assign(scores_.begin(), scores_.end() - (stripes_ > 1 ? 2 : 1));
+    of_rows_.push_back(2);
     if (attention.operands.size() < 4) return;
     mask_ = attention.operands[3].shape;
     if (has_sink()) {  // As a mask that all scores of a head share.
@@ -113,21 +122,24 @@ class ScoreCall {
 
   // [samples, heads, group, queries]
   void AddRowOutput(GpuPlace place) {
-    made_.AddOutput({scores_.begin(), scores_.end() - 1}, DataType::kFloat32, place);
+    made_.AddOutput({of_rows_.begin(), of_rows_.end() - 1}, DataType::kFloat32, place);
   }
 
   // Begins the declaration, of the operands so far.
   void Begin() {
     d_ = &made_.Begin();
-    const char* const names[] = {"b", "g", "u", "s"};
-    for (int i = 0; i < 4; ++i) row_.push_back(d_->Parallel(names[i], scores_[i]));
-    t_ = d_->Whole("t", scores_[4]);
+    const char* const names[] = {"b", "g", "u"};
+    for (int i = 0; i < 3; ++i) row_.push_back(d_->Parallel(names[i], scores_[i]));
+    if (stripes_ > 1) row_.push_back(d_->Parallel("p", scores_[3]));
+    row_.push_back(d_->Parallel("s", of_rows_[of_rows_.size() - 2]));
+    if (stripes_ > 1) t_.push_back(d_->Whole("r", stripes_));
+    t_.push_back(d_->Whole("t", scores_.back()));
     point_ = row_;
-    point_.push_back(t_);
+    point_.insert(point_.end(), t_.begin(), t_.end());
   }
   DeclarationBuilder& d() { return *d_; }
   const std::vector<int>& row() const { return row_; }
-  int t() const { return t_; }
+  const std::vector<int>& t() const { return t_; }
   std::vector<Index> point() const { return {point_.begin(), point_.end()}; }
   Expr At(int operand) { return d_->In(operand, point()); }
   Expr AtRow(int operand, int64_t which) {
@@ -150,30 +162,30 @@ class ScoreCall {
     std::vector<Index> index(4);
     if (mask_[0] > 1) index[0] = row_[0];
     if (mask_[1] > 1) index[1] = Index(row_[1]) * scores_[2] + Index(row_[2]);
-    if (mask_[2] > 1) index[2] = row_[3];
-    if (mask_[3] > 1) index[3] = t_;
+    if (mask_[2] > 1) index[2] = Joined(row_[row_.size() - 2], row_.back());
+    if (mask_[3] > 1) index[3] = Joined(t_[0], t_.back());
     return d_->In(mask_operand, index);
   }
   // Of the keys that a query sees `value`.
   Expr Seen(const Expr& value, double otherwise) {
     Expr seen = value;
-    const Expr place = Coordinate(row_[3]) + static_cast<double>(FirstSees(attention_));
+    const Expr query = QueryPlace(), key = Place(t_[0], t_.back(), 0);
     if (const int64_t window = has_sink() ? attention_.op.Int("window") : 0; window > 0) {
-      seen = Where(Coordinate(t_) + static_cast<double>(window - 1) < place, otherwise, seen);
+      seen = Where(key + static_cast<double>(window - 1) < query, otherwise, seen);
     }
     if (attention_.op.Int("causal") == 0) return seen;
-    return Where(place < Coordinate(t_), otherwise, seen);
+    return Where(query < key, otherwise, seen);
   }
   bool has_sink() const { return attention_.op.kind() == OpKind::kSinkAttention; }
   bool is_capped() const { return attention_.op.kind() == OpKind::kCappedAttention; }
   // {maximum, sum} of the rows, as statements. `mask_operand`: the sinks, if there are any.
   std::pair<Expr, Expr> RowSums(const Expr& score, int mask_operand) {
-    Expr maximum = d_->Let("M", row_, Reduction::kMax, {t_}, Seen(score, kUnseen));
+    Expr maximum = d_->Let("M", row_, Reduction::kMax, t_, Seen(score, kUnseen));
     if (has_sink()) {
       maximum = d_->Let("N", row_, Reduction::kNone, {}, Max(maximum, Mask(mask_operand)));
     }
     const Expr sum =
-        d_->Let("S", row_, Reduction::kSum, {t_}, Seen(Apply(ScalarOp::kExp, score - maximum), 0));
+        d_->Let("S", row_, Reduction::kSum, t_, Seen(Apply(ScalarOp::kExp, score - maximum), 0));
     if (!has_sink()) return {maximum, sum};
     const Expr of_sink = Apply(ScalarOp::kExp, Mask(mask_operand) - maximum);
     return {maximum, d_->Let("T", row_, Reduction::kNone, {}, sum + of_sink)};
@@ -182,14 +194,31 @@ class ScoreCall {
   GeneratedStep Build() && { return std::move(made_).Build(); }
 
  private:
+  // The index of what is the i-th of a stripe in a matrix; `stripe` is `i` where there is one.
+  Index Joined(int stripe, int i) const {
+    return stripes_ > 1 ? Index(stripe) * each_ + Index(i) : Index(i);
+  }
+  // Its place in the sequence, from `first` on: a stripe, or an index where there is one.
+  Expr Place(int stripe, int i, int64_t first) const {
+    const Expr offset = static_cast<double>(first);
+    if (stripes_ == 1) return Coordinate(i) + offset;
+    return Coordinate(i) * static_cast<double>(stripes_) + (Coordinate(stripe) + offset);
+  }
+  // A task has whole stripes of queries.
+  Expr QueryPlace() const {
+    const int64_t first =
+        stripes_ > 1 ? attention_.operands[0].origin[2] / each_ : FirstSees(attention_);
+    return Place(row_[row_.size() - 2], row_.back(), first);
+  }
+
   const KernelCall& attention_;
   MadeStep made_;
-  const std::vector<int64_t> scores_, of_rows_;
+  const int64_t stripes_, each_;  // keys of a stripe
+  std::vector<int64_t> scores_, of_rows_;
   std::vector<int64_t> mask_;  // empty: there is none
   int64_t mask_offset_ = 0;
   DeclarationBuilder* d_ = nullptr;
-  std::vector<int> row_, point_;
-  int t_ = -1;
+  std::vector<int> row_, t_, point_;
 };
 
 // P of D, and the sums of its rows.
@@ -232,7 +261,7 @@ GeneratedStep ScoreGradients(const KernelCall& call, const AttentionSizes& a, co
   const Expr probability = scores.Seen(Apply(ScalarOp::kExp, score - maximum), 0) / sum;
   const Expr gradient = scores.At(1);
   const Expr of_row =
-      scores.d().Let("R", scores.row(), Reduction::kSum, {scores.t()}, probability * gradient);
+      scores.d().Let("R", scores.row(), Reduction::kSum, scores.t(), probability * gradient);
   scores.d().Output(scores.point(), probability);
   scores.AddOutput(a.dtype, p);
   Expr of_score = probability * (gradient - of_row);
@@ -265,7 +294,8 @@ GeneratedStep SumOfSinks(const KernelCall& call, const AttentionSizes& a, GpuPla
 bool MayBeFused(const KernelCall& call) {
   const DataType dtype = call.dtypes[0];
   if (call.op.kind() != OpKind::kAttention || call.operands.size() != 3 ||
-      BytesPerElement(dtype) != 2 || (call.op.Int("causal") != 0 && FirstSees(call) != 0)) {
+      BytesPerElement(dtype) != 2 || call.op.Int("causal") > 1 ||
+      (call.op.Int("causal") != 0 && FirstSees(call) != 0)) {
     return false;
   }
   if (!call.gradient) return true;

@@ -98,6 +98,21 @@ output "y" = %5
                 2);
 }
 
+TEST(UnfusedAttention, OfStripesHasMasksInTheirOrder) {
+  constexpr char kOperandsOfSix[] = R"(
+%0 = input "q" : f32[2,4,6,8]
+%1 = input "k" : f32[2,4,6,8]
+%2 = input "v" : f32[2,4,6,5]
+%3 = input "sinks" : f32[4]
+)";
+  for (const std::string call :
+       {"attention(%0, %1, %2) {causal=2,scale=0.5}", "attention(%0, %1, %2) {causal=3,scale=0.5}",
+        "sink_attention(%0, %1, %2, %3) {causal=2,scale=0.5,window=3}"}) {
+    ExpectTheSame(
+        std::string(kOperandsOfSix) + "%4 = " + call + " : f32[2,4,6,5]\noutput \"y\" = %4\n", 1);
+  }
+}
+
 // Two queries of a head share a key, and the keys are more than the queries: a past.
 TEST(UnfusedAttention, RepeatsKeysOfGroupsAndSeesThePast) {
   ExpectTheSame(R"(

@@ -7,11 +7,17 @@
 namespace isomer {
 namespace {
 
-// 0 where query i may see key j (j <= i + keys - queries), minus infinity elsewhere.
-std::string CausalMask(NodeExporter& node, int64_t queries, int64_t keys) {
+// 0 where query i may see key j (j <= i + keys - queries), minus infinity elsewhere; both in the
+// order of `stripes`.
+std::string CausalMask(NodeExporter& node, int64_t queries, int64_t keys, int64_t stripes) {
+  const auto place = [stripes](int64_t index, int64_t size) {
+    const int64_t each = size / stripes;
+    return index % each * stripes + index / each;
+  };
   std::vector<double> mask(queries * keys, 0);
   for (int64_t i = 0; i < queries; ++i) {
-    for (int64_t j = std::max<int64_t>(0, i + keys - queries + 1); j < keys; ++j) {
+    for (int64_t j = 0; j < keys; ++j) {
+      if (place(j, keys) <= place(i, queries) + keys - queries) continue;
       mask[i * keys + j] = -std::numeric_limits<double>::infinity();
     }
   }
@@ -56,7 +62,7 @@ void ExportAttention(NodeExporter& node) {
   if (group > 1) scores = node.Reshaped(scores, {q[0], q[1], q[2], k[2]});
   if (node.num_inputs() > 3) scores = node.Add("Add", {scores, node.In(3)});
   if (node.op().Int("causal") != 0) {
-    scores = node.Add("Add", {scores, CausalMask(node, q[2], k[2])});
+    scores = node.Add("Add", {scores, CausalMask(node, q[2], k[2], node.op().Int("causal"))});
   }
   std::string weights = node.Add("Softmax", {scores}, {{"axis", int64_t{-1}}});
   if (group == 1) return node.Result("MatMul", {weights, value});

@@ -101,6 +101,20 @@ TEST(AttentionFactor, TheLastDeviceOfSplitQueriesSeesMost) {
   EXPECT_NEAR(factor(16) / factor(1), 2 - 1.0 / 16, 0.01);
 }
 
+// In stripes, every device has as much to do as it would have of one that sees half.
+TEST(AttentionFactor, DevicesWithStripesSeeHalf) {
+  std::vector<TensorType> operands(3, SequentialType({1, 8, 1 << 17, 128}));
+  const auto factor = [&](int64_t causal) {
+    const Operator op(OpKind::kAttention, {{"causal", causal}, {"scale", 1.0}});
+    return AttentionFactor(A100(), op, operands, false).value();
+  };
+  const double whole = factor(1);
+  operands[0].dims[2].degree = 16;
+  EXPECT_NEAR(factor(16) / whole, 1, 0.02);
+  // Blocks of queries are longer, of more stripes.
+  EXPECT_GT(factor(1024), 1.5 * factor(16));
+}
+
 TEST(AttentionFactor, AWindowSkipsAllBlocksBeforeIt) {
   const auto factor = [kind = A100()](int64_t window) {
     const Operator op(OpKind::kSinkAttention,
