@@ -16,7 +16,11 @@ class RoleMapper {
  public:
   RoleMapper(const Graph& graph, const PreferencesOfCall& preferences, bool by_place,
              CostTables* tables)
-      : graph_(graph), wishes_(preferences), by_place_(by_place), tables_(*tables), roles_(graph) {
+      : graph_(graph),
+        wishes_(preferences),
+        by_place_(by_place),
+        tables_(*tables),
+        roles_(RolesOf(graph)) {
     devices_ = tables->num_devices();
   }
 

@@ -1,4 +1,5 @@
 #include "optimizer/proposal/baseline_proposers.h"
+#include "optimizer/proposal/striped_order.h"
 
 #include <optional>
 #include <utility>
@@ -93,6 +94,12 @@ absl::Status EnterConfig(const ParallelConfig& config, SearchContext* context) {
   const OptimizeOptions& options = context->options;
   ISOMER_ASSIGN_OR_RETURN(
       GridPlan made, PlanOfConfig(&context->graphs, options.training, config, &context->tables));
+  if (options.grid->must_be_in_stripes && !HasStripes(made.plan.graph)) {
+    return absl::NotFoundError(absl::StrCat("--context_order=striped: no causal attention of ",
+                                            context->model.name,
+                                            " on a sequence of its own is split in it, or not all "
+                                            "that leads to it works in any order"));
+  }
   context->SetOptions(&made.plan);
   config.SetOptions(&made.plan);
   if (made.plan.zero_bubble.splits()) {

@@ -3,29 +3,13 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/proposal/named_step.h"
+#include "optimizer/proposal/striped_order.h"
 #include "pcg/ir/operator_facts.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 namespace {
-
-// A step that calls are added to, each with its name.
-struct NamedStep {
-  explicit NamedStep(NodeId next_id) : next(next_id) {}
-
-  TensorRef Add(const Operator& op, std::vector<TensorRef> inputs, std::string name) {
-    step.calls.push_back({op, std::move(inputs)});
-    names.push_back(std::move(name));
-    return TensorRef{NodeId{next.value++}, 0};
-  }
-  TensorRef Reshape(TensorRef x, std::vector<int64_t> shape, std::string name) {
-    return Add({OpKind::kReshape, {{"shape", std::move(shape)}}}, {x}, std::move(name));
-  }
-
-  NodeId next;
-  DerivationStep step;
-  std::vector<std::string> names;
-};
 
 NamedStep UnshareKeys(const Graph& graph, NodeId attention, int64_t times, NodeId next) {
   const Node& node = graph.node(attention);
@@ -50,9 +34,11 @@ NamedStep UnshareKeys(const Graph& graph, NodeId attention, int64_t times, NodeI
 
 class ContextRewriter {
  public:
-  ContextRewriter(const Model& model, int64_t head_degree, const AreEqual& equal)
-      : graph_(model.graph),
-        head_degree_(head_degree),
+  ContextRewriter(const Model& model, const ContextForm& form, const AreEqual& equal)
+      : model_(model),
+        graph_(model.graph),
+        form_(form),
+        equal_(equal),
         users_(graph_.Users()),
         is_output_(graph_.num_nodes(), false),
         rewriter_(model, model.graph, equal) {
@@ -66,18 +52,35 @@ class ContextRewriter {
       if (IsAttention(graph_.node(id).op.kind())) TryToUnshareKeys(id);
       if (graph_.node(id).op.kind() == OpKind::kCrossEntropy) TryToKeepDimsOfRows(id);
     }
+    std::vector<DerivationStep> steps = rewriter_.TakeSteps();
+    if (form_.stripes > 1 && SplitsSequences()) {
+      StatedRewriter in_stripes(model_, rewriter_.graph(), equal_);
+      if (OrderInStripes(form_.stripes, &in_stripes)) {
+        for (DerivationStep& step : in_stripes.TakeSteps()) steps.push_back(std::move(step));
+        return RewrittenGraph{in_stripes.graph(), std::move(steps)};
+      }
+    }
     if (!changes_) return std::nullopt;
-    RewrittenGraph result{rewriter_.graph(), {}};
-    result.steps = rewriter_.TakeSteps();
-    return result;
+    return RewrittenGraph{rewriter_.graph(), std::move(steps)};
   }
 
  private:
+  // Heads are not split over all devices that share a sequence.
+  bool SplitsSequences() const {
+    for (NodeId id : graph_.TopologicalOrder()) {
+      const Node& node = graph_.node(id);
+      if (!IsAttention(node.op.kind())) continue;
+      const int64_t heads = graph_.type(node.inputs[0]).dims[1].size;
+      if (form_.head_degree == 1 || heads % form_.head_degree != 0) return true;
+    }
+    return false;
+  }
+
   void TryToUnshareKeys(NodeId attention) {
     const Node& node = rewriter_.graph().node(attention);
     const int64_t heads = graph_.type(node.inputs[0]).dims[1].size;
     const int64_t key_heads = graph_.type(node.inputs[1]).dims[1].size;
-    if (key_heads % std::gcd(heads, head_degree_) == 0) return;
+    if (key_heads % std::gcd(heads, form_.head_degree) == 0) return;
     Try(UnshareKeys(rewriter_.graph(), attention, heads / key_heads, rewriter_.next_id()));
   }
 
@@ -112,8 +115,10 @@ class ContextRewriter {
 
   void Try(NamedStep step) { changes_ |= rewriter_.Try(std::move(step.step), step.names); }
 
+  const Model& model_;
   const Graph& graph_;  // the model's
-  const int64_t head_degree_;
+  const ContextForm form_;
+  const AreEqual& equal_;
   const std::vector<std::vector<Graph::Use>> users_;
   std::vector<bool> is_output_;
   StatedRewriter rewriter_;
@@ -122,17 +127,19 @@ class ContextRewriter {
 
 }  // namespace
 
-std::optional<RewrittenGraph> RewriteForContext(const Model& model, int64_t head_degree,
+std::optional<RewrittenGraph> RewriteForContext(const Model& model, const ContextForm& form,
                                                 const AreEqual& equal) {
   if (equal == nullptr) return std::nullopt;
-  return ContextRewriter(model, head_degree, equal).Run();
+  return ContextRewriter(model, form, equal).Run();
 }
 
 const RewrittenGraph* GridGraph::RewrittenFor(const GridDegrees& degrees) {
   if (degrees.context == 1) return nullptr;
-  const int64_t of_heads = degrees.context_by_heads ? degrees.tensor * degrees.context : 1;
-  const auto [at, is_new] = rewritten_.try_emplace(of_heads);
-  if (is_new) at->second = RewriteForContext(model_, of_heads, equal_);
+  const ContextForm form = {
+      .head_degree = degrees.context_by_heads ? degrees.tensor * degrees.context : 1,
+      .stripes = degrees.in_stripes ? degrees.context : 1};
+  const auto [at, is_new] = rewritten_.try_emplace(form);
+  if (is_new) at->second = RewriteForContext(model_, form, equal_);
   return at->second.has_value() ? &*at->second : nullptr;
 }
 

@@ -7,6 +7,8 @@
 //
 // A loss of rows, batch times sequence: no rule splits the sequence within rows. Of as many dims as
 // the tensor that rows were made of, it is split like all that leads to it.
+//
+// Causal attention on a sequence that is split: striped_order.h.
 #ifndef ISOMER_OPTIMIZER_PROPOSAL_GRID_GRAPH_H_
 #define ISOMER_OPTIMIZER_PROPOSAL_GRID_GRAPH_H_
 
@@ -32,10 +34,15 @@ struct RewrittenGraph {
   std::vector<DerivationStep> steps;
 };
 
-// For grids whose degrees have a context. Of an attention whose query heads `head_degree` splits
-// into more parts than its key heads, these and its values are repeated. What `equal` does not show
-// stays as it is. nullopt: all does.
-std::optional<RewrittenGraph> RewriteForContext(const Model& model, int64_t head_degree,
+// What the form depends on, for grids whose degrees have a context. Of an attention whose query
+// heads `head_degree` splits into more parts than its key heads, these and its values are repeated.
+// With more than one stripe, sequences that attention splits are in their order.
+struct ContextForm {
+  int64_t head_degree = 1, stripes = 1;
+  friend auto operator<=>(const ContextForm&, const ContextForm&) = default;
+};
+// What `equal` does not show stays as it is. nullopt: all does.
+std::optional<RewrittenGraph> RewriteForContext(const Model& model, const ContextForm& form,
                                                 const AreEqual& equal);
 
 class GridGraph {
@@ -55,7 +62,7 @@ class GridGraph {
 
   const Model& model_;
   const AreEqual equal_;
-  std::map<int64_t, std::optional<RewrittenGraph>> rewritten_;  // by head degree
+  std::map<ContextForm, std::optional<RewrittenGraph>> rewritten_;
 };
 
 }  // namespace isomer

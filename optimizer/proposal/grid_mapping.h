@@ -8,9 +8,10 @@
 //            one of its devices that has their part of the batch, and from there to the experts: a
 //            row is sent between nodes once for each group, if a group is a node's
 //   context  the sequence, of all calls; attention gathers keys and values (Llama 3, Grattafiori et
-//            al. 2024), where of a causal one the last device works longest, or exchanges its
-//            sequence for heads, which are split over as many of tensor x context devices as divide
-//            them (DeepSpeed-Ulysses, Jacobs et al. 2023), and the sequence over the rest
+//            al. 2024), where of a causal one the last device works longest, unless the sequence is
+//            in stripes (striped_order.h); or exchanges its sequence for heads, which are split
+//            over as many of tensor x context devices as divide them (DeepSpeed-Ulysses, Jacobs et
+//            al. 2023), and the sequence over the rest
 //   tensor   products with weights alternate between column and row parallel, attention by heads,
 //            look-ups by rows of the table; what lies between a row-parallel product and the next
 //            column-parallel one is split in the sequence (Megatron-LM, Shoeybi et al. 2019, with
@@ -38,6 +39,7 @@ struct GridDegrees {
   int64_t tensor = 1, context = 1, expert = 1;
   bool sequence_parallel = true;  // of tensor parallelism
   bool context_by_heads = false;  // attention exchanges the sequence for heads, where these divide
+  bool in_stripes = false;        // causal attention on a split sequence is (striped_order.h)
   friend auto operator<=>(const GridDegrees&, const GridDegrees&) = default;
 };
 

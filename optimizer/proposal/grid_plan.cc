@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "optimizer/proposal/grid_mapping.h"
+#include "optimizer/proposal/striped_order.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/schedule/order/pipeline.h"
 #include "pcg/support/status_macros.h"
@@ -48,7 +49,7 @@ absl::Status CheckScheduleOf(const GridRequest& request) {
 absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model& model,
                                         int64_t devices) {
   const auto& [degrees, any_context, stages, chunks, micro_batch_size, recomputation, update,
-               overlaps, schedule] = request;
+               overlaps, schedule, must_be_in_stripes] = request;
   for (const auto& [flag, degree] :
        std::initializer_list<std::pair<const char*, int64_t>>{{"tensor", degrees.tensor},
                                                               {"context", degrees.context},
@@ -78,6 +79,7 @@ absl::StatusOr<ParallelConfig> ConfigOf(const GridRequest& request, const Model&
                         .recomputation = recomputation,
                         .chunks = chunks,
                         .schedule = schedule.value_or(PipelineSchedule::k1F1B)};
+  config.degrees.in_stripes &= HasCausalAttention(model.graph);
   if (const int64_t of_schedule = ChunksOf(config.schedule); of_schedule > 0) {
     config.chunks = of_schedule;
   }

@@ -33,6 +33,8 @@ struct GridRequest {
   bool overlaps_gradients = true;
   // None: that of the fastest plan that fits.
   std::optional<PipelineSchedule> schedule = PipelineSchedule::k1F1B;
+  // With degrees.in_stripes: it is an error where no attention can be.
+  bool must_be_in_stripes = false;
 };
 
 // The configuration on so many devices. Errors, of one line that names the flag: degrees that do

@@ -157,6 +157,7 @@ absl::Status ReadMegatron(Settings* s, LaunchSettings* launch) {
   // A ring (p2p) moves the keys and values that an all-gather does, and a2a+p2p is neither.
   const std::string exchange = s->Text("--cp-comm-type");
   grid.degrees.context_by_heads = exchange == "a2a" && grid.degrees.context > 1;
+  grid.degrees.in_stripes = grid.degrees.context > 1;  // Its early and late pieces do the same.
   if (!exchange.empty() && exchange != "a2a" && exchange != "all_gather" && exchange != "p2p") {
     return s->Error("--cp-comm-type", absl::StrCat("'", exchange, "': a2a, all_gather and p2p"));
   }
@@ -224,6 +225,7 @@ absl::Status ReadTorchtitan(Settings* s, LaunchSettings* launch) {
   GridRequest& grid = launch->grid;
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.tensor, s->Count("parallelism.tensor_parallel_degree", 1));
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.context, s->Count("parallelism.context_parallel_degree", 1));
+  grid.degrees.in_stripes = grid.degrees.context > 1;  // Its load balance does the same.
   ISOMER_ASSIGN_OR_RETURN(grid.degrees.expert, s->Count("parallelism.expert_parallel_degree", 1));
   ISOMER_ASSIGN_OR_RETURN(grid.stages, s->Count("parallelism.pipeline_parallel_degree", 1));
   const std::string pipeline_batch = "parallelism.pipeline_parallel_microbatch_size";

@@ -147,7 +147,9 @@ absl::StatusOr<LaunchText> LaunchTextOf(absl::string_view framework, const GridR
   if (!launch.unsaid.empty()) return launch;
   ISOMER_ASSIGN_OR_RETURN(const LaunchSettings read,
                           ParseLaunchSettings(launch.text, std::string(framework)));
-  const bool same = read.grid.degrees == grid.degrees && read.grid.stages == grid.stages &&
+  GridDegrees degrees = grid.degrees;
+  degrees.in_stripes = read.grid.degrees.in_stripes;  // No setting: frameworks always balance.
+  const bool same = read.grid.degrees == degrees && read.grid.stages == grid.stages &&
                     read.grid.chunks == grid.chunks && read.grid.update == grid.update &&
                     read.grid.recomputation == grid.recomputation &&
                     read.grid.overlaps_gradients == grid.overlaps_gradients &&

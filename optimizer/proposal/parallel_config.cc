@@ -12,6 +12,7 @@
 #include "optimizer/mapping/choice_pricer.h"
 #include "optimizer/proposal/expert_calls.h"
 #include "optimizer/proposal/grid_estimate.h"
+#include "optimizer/proposal/striped_order.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "optimizer/sharding/choice_axes.h"
 #include "pcg/ir/operator_facts.h"
@@ -41,7 +42,8 @@ class Enumerator {
         batch_(BatchSize(graph_)),
         experts_(ExpertCalls(graph_).num_experts()),
         modes_(options.may_recompute ? kNumRecomputeModes : 1),
-        has_attention_(HasAttention(graph_)) {}
+        has_attention_(HasAttention(graph_)),
+        has_causal_attention_(HasCausalAttention(graph_)) {}
 
   absl::StatusOr<std::vector<ConfigEstimate>> Run() {
     const bool pipelines =
@@ -130,6 +132,7 @@ class Enumerator {
         all.push_back(degrees);
         all.back().context = context;
         all.back().context_by_heads = by_heads;
+        all.back().in_stripes = has_causal_attention_;
       }
     }
     return all;
@@ -279,7 +282,7 @@ class Enumerator {
   const CostOptions base_;
   const int64_t batch_, experts_;  // 0 experts: it is no mixture
   const size_t modes_;             // of recomputation
-  const bool has_attention_;
+  const bool has_attention_, has_causal_attention_;
   std::map<const Graph*, std::vector<std::vector<bool>>> kept_;  // by RecomputeMode
   std::vector<ConfigEstimate> estimates_;
 };
@@ -327,8 +330,8 @@ std::string ParallelConfig::ToString() const {
                     degrees.sequence_parallel ? " x " : " without sequence parallelism x ");
   }
   if (degrees.context > 1) {
-    absl::StrAppend(&text, "context ", degrees.context,
-                    degrees.context_by_heads ? " by heads x " : " x ");
+    absl::StrAppend(&text, "context ", degrees.context, degrees.context_by_heads ? " by heads" : "",
+                    degrees.in_stripes ? " in stripes x " : " x ");
   }
   if (stages > 1) absl::StrAppend(&text, "pipeline ", stages, " x ");
   if (chunks > 1) absl::StrAppend(&text, "chunks ", chunks, " x ");

@@ -144,11 +144,11 @@ absl::Status SetSchedule(const OptimizeRequest& request, GridRequest* grid) {
 absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request,
                                                   const OptimizeOptions& options) {
   if (options.plan != kGrid) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseOptions(request,
-                      {"tensor", "context", "context_exchange", "expert", "pipeline", "schedule",
-                       "micro_batch_size", "recompute", "sequence_parallel"},
-                      "is for --plan=grid"));
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(
+        request,
+        {"tensor", "context", "context_exchange", "context_order", "expert", "pipeline", "schedule",
+         "micro_batch_size", "recompute", "sequence_parallel"},
+        "is for --plan=grid"));
     return std::nullopt;
   }
   GridRequest grid{.degrees = {.tensor = request.tensor,
@@ -161,8 +161,8 @@ absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request
         RefuseOptions(request, {"sequence_parallel"}, "is for --tensor of 2 or more"));
   }
   if (grid.degrees.context == 1) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseOptions(request, {"context_exchange"}, "is for --context of 2 or more"));
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"context_exchange", "context_order"},
+                                         "is for --context of 2 or more"));
   }
   const std::string& exchange = request.context_exchange;
   if (exchange != "auto" && exchange != "all_gather" && exchange != "all_to_all") {
@@ -171,6 +171,13 @@ absl::StatusOr<std::optional<GridRequest>> GridOf(const OptimizeRequest& request
   }
   grid.any_context = exchange == "auto";
   grid.degrees.context_by_heads = exchange == "all_to_all";
+  const std::string& order = request.context_order;
+  if (order != "auto" && order != "contiguous" && order != "striped") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--context_order=", order, ": there are contiguous, striped and auto"));
+  }
+  grid.degrees.in_stripes = grid.degrees.context > 1 && order != "contiguous";
+  grid.must_be_in_stripes = order == "striped";
   ISOMER_RETURN_IF_ERROR(ParseStages(request.pipeline, &grid));
   if (!options.training) {
     ISOMER_RETURN_IF_ERROR(

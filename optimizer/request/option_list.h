@@ -95,6 +95,9 @@
   X(std::string, context_exchange, "auto",                                                         \
     "of --context, what attention exchanges: all_gather, keys and values; all_to_all, the "        \
     "sequence for heads (Ulysses); auto, as is faster")                                            \
+  X(std::string, context_order, "auto",                                                            \
+    "of --context, the order of the sequence that is split: contiguous; striped, so that causal "  \
+    "attention is as much work on all devices (Striped Attention); auto, striped where it can be") \
   X(int64_t, expert, 1,                                                                            \
     "of --plan=grid: data-parallel devices that share out the experts of a mixture")               \
   X(std::string, pipeline, "1",                                                                    \

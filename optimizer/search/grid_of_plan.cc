@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "optimizer/proposal/striped_order.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/operator_facts.h"
@@ -124,6 +125,7 @@ std::vector<GridRequest> RequestsFor(const Plan& plan, const SeenInPlan& seen) {
   const size_t by_sequence = requests.size();
   for (size_t i = 0; i < by_sequence; ++i) {
     if (requests[i].degrees.context == 1) continue;
+    requests[i].degrees.in_stripes = HasStripes(plan.graph);
     requests.push_back(requests[i]);
     requests.back().degrees.context_by_heads = true;
   }

@@ -8,6 +8,34 @@
 
 namespace isomer {
 
+namespace {
+
+const std::vector<Index>& ReadAt(const Declaration& d) { return d.accesses[0].indices; }
+const std::vector<Index>& WrittenAt(const Declaration& d) { return d.statements[0].indices; }
+
+// Of a Reshape, whose iteration dims have roles by the operand dims that they lead.
+void FollowParts(const Declaration& d, const std::vector<DimRole>& of_operand,
+                 std::vector<DimRole>* roles) {
+  for (size_t i = 0; i < of_operand.size(); ++i) {
+    const int lead = d.LeadOfOperandDim(0, static_cast<int>(i));
+    if (of_operand[i] != DimRole::kSequence || lead < 0) continue;
+    for (const auto& [dim, stride] : ReadAt(d)[i].terms) {
+      if (dim != lead) (*roles)[dim] = DimRole::kWithinSequence;
+    }
+  }
+  for (size_t i = 0; i < d.outputs[0].size(); ++i) {
+    const int lead = d.LeadOfOutputDim(0, static_cast<int>(i));
+    if (lead < 0 || (*roles)[lead] != DimRole::kWithinSequence) continue;
+    for (const auto& [dim, stride] : WrittenAt(d)[i].terms) {
+      if ((*roles)[dim] != DimRole::kSequence) continue;
+      std::swap((*roles)[dim], (*roles)[lead]);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
 DimRoles::DimRoles(const Graph& graph) : graph_(graph) {
   roles_.resize(graph.num_nodes());
   for (int i = 0; i < graph.num_nodes(); ++i) {
@@ -31,6 +59,9 @@ std::vector<DimRole> DimRoles::OfCall(NodeId call, const Declaration& declaratio
       const int lead = declaration.LeadOfOperandDim(o, i);
       if (lead >= 0 && roles[lead] == DimRole::kNone) roles[lead] = of_operand[i];
     }
+  }
+  if (graph_.node(call).op.kind() == OpKind::kReshape) {
+    FollowParts(declaration, of(inputs[0]), &roles);
   }
   return roles;
 }

@@ -2,7 +2,8 @@
 //
 // Dim 0 of an input is the batch, dim 1 the sequence. An iteration dim of a call has the role of
 // the first operand dim that it leads, an output dim that of its lead. Data parallelism and
-// micro-batches split the batch.
+// micro-batches split the batch. A Reshape that takes the sequence apart leaves the role to the
+// outer part; the one that joins both parts, in whichever order they are by then, gives it back.
 #ifndef ISOMER_OPTIMIZER_SHARDING_BATCH_DIMS_H_
 #define ISOMER_OPTIMIZER_SHARDING_BATCH_DIMS_H_
 
@@ -19,8 +20,9 @@ enum class DimRole : char {
   kNone,
   kBatch,
   kSequence,
-  kModel,   // set by the caller: split by tensor parallelism
-  kExpert,  // set by the caller: split by expert parallelism
+  kWithinSequence,  // the inner part of one that was taken apart
+  kModel,           // set by the caller: split by tensor parallelism
+  kExpert,          // set by the caller: split by expert parallelism
 };
 
 class DimRoles {

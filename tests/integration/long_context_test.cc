@@ -77,6 +77,24 @@ class LongContext : public testing::Test {
     return Optimize(model, index_, cost, options);
   }
 
+  // Over four devices; in stripes without an exchange of what is no input.
+  void ExpectLossIsSplit(const Model& model, bool in_stripes) {
+    const auto made =
+        Grid(model, {.degrees = {.context = 4, .in_stripes = in_stripes}}, /*training=*/true);
+    ASSERT_TRUE(made.ok()) << made.status();
+    Plan plan = made->plan;
+    plan.seal = SealOf(plan);
+    EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
+    int64_t transposes = 0;
+    for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+      const Node& node = plan.graph.node({id});
+      transposes += node.op.kind() == OpKind::kTranspose;
+      if (node.op.kind() != OpKind::kCrossEntropy) continue;
+      EXPECT_EQ(plan.graph.type(node.inputs[0]).ToString(), "f32[4:2,8:4,16]");
+    }
+    EXPECT_EQ(transposes, in_stripes ? 4 : 2) << "of x and of the labels";
+  }
+
   static TensorType AttentionOf(const Plan& plan) {
     for (int id = 0; id < plan.graph.num_nodes(); ++id) {
       const Node& node = plan.graph.node({id});
@@ -118,6 +136,109 @@ TEST_F(LongContext, AttentionGathersKeysAndValues) {
   EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
 }
 
+const Node* FirstAttentionOf(const Plan& plan) {
+  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
+    const Node& node = plan.graph.node({id});
+    if (node.op.kind() == OpKind::kAttention) return &node;
+  }
+  return nullptr;
+}
+
+// All calls work in the order of stripes, and what is fed is the model's.
+TEST_F(LongContext, CausalAttentionIsInStripes) {
+  const auto made = Grid({.degrees = {.tensor = 2, .context = 2, .in_stripes = true}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  Plan plan = made->plan;
+  const Node* const attention = FirstAttentionOf(plan);
+  ASSERT_NE(attention, nullptr);
+  EXPECT_EQ(attention->op.Int("causal"), 2);
+  EXPECT_EQ(attention->outputs[0].ToString(), "f32[4:2,8:2,8:2,4]");
+  plan.seal = SealOf(plan);
+  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
+}
+
+// A wrong number of stripes, or none, in any step that brings a call into their order.
+TEST_F(LongContext, StripesThatAreChangedAreRefused) {
+  const auto made = Grid({.degrees = {.context = 4, .in_stripes = true}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(FirstAttentionOf(made->plan)->op.Int("causal"), 4);
+  int changed = 0;
+  for (size_t s = 0; s < made->plan.steps.size(); ++s) {
+    for (size_t c = 0; c < made->plan.steps[s].calls.size(); ++c) {
+      for (const int64_t causal : {0, 1, 2, 8}) {
+        Plan plan = made->plan;
+        Operator& op = plan.steps[s].calls[c].op;
+        if (op.kind() != OpKind::kAttention) continue;
+        op.Set("causal", causal);
+        plan.seal = SealOf(plan);
+        EXPECT_THAT(std::string(CheckPlan(plan, rules_).message()), HasSubstr("(no rule)"));
+        ++changed;
+      }
+      Plan plan = made->plan;
+      Operator& op = plan.steps[s].calls[c].op;
+      if (op.kind() != OpKind::kTranspose || op.Ints("perm").size() < 4) continue;
+      std::vector<int64_t> perm(op.Ints("perm").size());
+      for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+      op.Set("perm", perm);
+      plan.seal = SealOf(plan);
+      EXPECT_FALSE(CheckPlan(plan, rules_).ok()) << s << ", " << c;
+      ++changed;
+    }
+  }
+  EXPECT_GT(changed, 20);
+}
+
+// What is no attention of a sequence with itself, as far as it has come, is as it was.
+TEST_F(LongContext, OnlyCausalAttentionIsInStripes) {
+  const Model model = TextModel(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = weight "o" : f32[32,32]
+%3 = matmul(%0, %1) : f32[4,8,32]
+%4 = reshape(%3) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%5 = transpose(%4) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%6 = attention(%5, %5, %5) {scale=0.5,causal=0} : f32[4,8,8,4]
+%7 = transpose(%6) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%8 = reshape(%7) {shape=[4,8,32]} : f32[4,8,32]
+%9 = matmul(%8, %2) : f32[4,8,32]
+output "y" = %9
+)");
+  GridRequest request = {.degrees = {.context = 4, .in_stripes = true}};
+  const auto made = Grid(model, request, /*training=*/false);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(made->plan.steps.empty() || !made->plan.steps[0].rule.empty());
+  request.must_be_in_stripes = true;
+  EXPECT_THAT(std::string(Grid(model, request, false).status().message()),
+              HasSubstr("--context_order=striped: no causal attention"));
+}
+
+// Calls that depend on where in the sequence they are cannot work in another order: each token
+// keeps other features than the next.
+TEST_F(LongContext, WhatDependsOnTheOrderKeepsIt) {
+  const Model model = TextModel(R"(
+%0 = input "x" : f32[4,8,32]
+%1 = weight "q" : f32[32,32]
+%2 = trilu(%0) {upper=0,k=4} : f32[4,8,32]
+%3 = matmul(%2, %1) : f32[4,8,32]
+%4 = reshape(%3) {shape=[4,8,8,4]} : f32[4,8,8,4]
+%5 = transpose(%4) {perm=[0,2,1,3]} : f32[4,8,8,4]
+%6 = attention(%5, %5, %5) {scale=0.5,causal=1} : f32[4,8,8,4]
+output "y" = %6
+)");
+  const auto made = Grid(model, {.degrees = {.context = 4, .in_stripes = true}}, false);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(FirstAttentionOf(made->plan)->op.Int("causal"), 1);
+}
+
+// Heads that go round all devices leave each sequence whole.
+TEST_F(LongContext, WholeSequencesAreNotInStripes) {
+  const GridDegrees by_heads = {
+      .tensor = 2, .context = 2, .context_by_heads = true, .in_stripes = true};
+  const auto made = Grid({.degrees = by_heads});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(FirstAttentionOf(made->plan)->op.Int("causal"), 1);
+}
+
 // Rows of batch times sequence, of which no rule splits the sequence, keep their dims: the loss is
 // split in both.
 TEST_F(LongContext, LossesOfRowsKeepTheirDims) {
@@ -139,15 +260,9 @@ TEST_F(LongContext, LossesOfRowsKeepTheirDims) {
 output "loss" = %13
 )");
   model.loss = "loss";
-  const auto made = Grid(model, {.degrees = {.context = 4}}, /*training=*/true);
-  ASSERT_TRUE(made.ok()) << made.status();
-  Plan plan = made->plan;
-  plan.seal = SealOf(plan);
-  EXPECT_EQ(CheckPlan(plan, rules_), absl::OkStatus());
-  for (int id = 0; id < plan.graph.num_nodes(); ++id) {
-    const Node& node = plan.graph.node({id});
-    if (node.op.kind() != OpKind::kCrossEntropy) continue;
-    EXPECT_EQ(plan.graph.type(node.inputs[0]).ToString(), "f32[4:2,8:4,16]");
+  for (const bool in_stripes : {false, true}) {
+    SCOPED_TRACE(in_stripes);
+    ExpectLossIsSplit(model, in_stripes);
   }
 }
 

@@ -127,6 +127,13 @@ TEST_F(SearchFlags, WhatIsNotThereIsRefusedInOneLine) {
                 "--context_exchange is for --context of 2 or more");
   ExpectRefused({"--plan=grid", "--context=2", "--context_exchange=ring"},
                 "--context_exchange=ring: there are all_gather, all_to_all and auto");
+  ExpectRefused({"--context_order=striped"}, "--context_order is for --plan=grid");
+  ExpectRefused({"--plan=grid", "--context_order=contiguous"},
+                "--context_order is for --context of 2 or more");
+  ExpectRefused({"--plan=grid", "--context=2", "--context_order=zigzag"},
+                "--context_order=zigzag: there are contiguous, striped and auto");
+  ExpectRefused({"--plan=grid", "--context=2", "--context_order=striped"},
+                "--context_order=striped: no causal attention of ");
   ExpectRefused({"--attention=fast"}, "--attention=fast: there are flash and unfused");
   ExpectRefused({"--attention=unfused"}, "has no calls of fused attention");
   ExpectRefused({"--search=exhaustive", "--precision=bfloat16"}, "is for --precision=float32");

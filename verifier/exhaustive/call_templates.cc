@@ -258,8 +258,7 @@ std::vector<std::string> CallTemplates(OpKind kind) {
       return {"attention(scale=0.5,causal=K) [b,h,s,e] [b,h,t,e] [b,h,t,f]",
               "attention(scale=0.5,causal=K) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [s,t]",
               "attention(scale=0.5) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [b,Gh,s,t]",
-              "attention(scale=0.5) [b,h,s,e] [b,h,t,e] [b,h,t,f] [b,1,1,t]",
-              "attention(scale=0.5,causal=2) [b,h,2s,e] [b,h,2s,e] [b,h,2s,f]"};
+              "attention(scale=0.5) [b,h,s,e] [b,h,t,e] [b,h,t,f] [b,1,1,t]"};
     case OpKind::kCappedAttention:
       return {"capped_attention(scale=0.5,cap=1.5,causal=K) [b,h,s,e] [b,h,t,e] [b,h,t,f]",
               "capped_attention(scale=0.5,cap=1.5) [b,Gh,s,e] [b,h,t,e] [b,h,t,f] [s,t]"};

@@ -56,7 +56,7 @@ TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
       "  --overlap-grad-reduce\n)\n",
       "my.txt");
   ASSERT_TRUE(launch.ok()) << launch.status();
-  EXPECT_EQ(launch->grid.degrees, (GridDegrees{.context = 4, .expert = 2}));
+  EXPECT_EQ(launch->grid.degrees, (GridDegrees{.context = 4, .expert = 2, .in_stripes = true}));
   EXPECT_EQ(launch->grid.update, UpdateMethod::kAllReduce);
   EXPECT_TRUE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->precision, DataType::kFloat16);
