@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/optimizer/example_models.h"
 
 namespace isomer {
@@ -35,6 +38,31 @@ TEST(BatchDims, AreFollowedThroughReshapesAndTransposes) {
   EXPECT_EQ(dims[y.node.value], 1);
   EXPECT_EQ(dims[w.node.value], -1);
   EXPECT_EQ(BatchSize(graph), 8);
+}
+
+// Its outer part has the role, and once both parts are one dim again, in whichever order, that dim.
+TEST(DimRoles, OfASequenceThatIsTakenApartComeBack) {
+  Graph graph;
+  const auto reshape = [&](TensorRef x, std::vector<int64_t> shape) {
+    return graph.AddOp({OpKind::kReshape, {{"shape", std::move(shape)}}}, {x}).value();
+  };
+  const TensorRef x = graph.AddInput("x", SequentialType({2, 12, 5}));
+  const TensorRef apart = reshape(x, {2, 4, 3, 5});
+  const TensorRef turned =
+      graph.AddOp({OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}}, {apart})
+          .value();
+  const TensorRef joined = reshape(turned, {2, 12, 5});
+  // Of the outer part and something else nothing comes back.
+  const TensorRef other = reshape(apart, {2, 4, 15});
+  for (const TensorRef y : {joined, other}) graph.AddOutput("y", y);
+  const DimRoles roles = RolesOf(graph);
+  const auto kNone = DimRole::kNone, kBatch = DimRole::kBatch, kSequence = DimRole::kSequence,
+             kWithin = DimRole::kWithinSequence;
+  EXPECT_EQ(roles.of(apart), std::vector({kBatch, kSequence, kWithin, kNone}));
+  EXPECT_EQ(roles.of(turned), std::vector({kBatch, kWithin, kSequence, kNone}));
+  EXPECT_EQ(roles.of(joined), std::vector({kBatch, kSequence, kNone}));
+  EXPECT_EQ(roles.of(other)[1], kSequence);
+  EXPECT_NE(roles.of(other)[2], kSequence);
 }
 
 // Weights among themselves know no batch.
