@@ -510,12 +510,19 @@ def one_hot(indices, depth, axis):
 # Attention.
 
 
+def places(index, size, stripes):
+    """Where in the sequence what has these indices is, in the order of so many stripes."""
+    each = size // max(stripes, 1)
+    return index % each * stripes + index // each if stripes > 1 else index
+
+
 def sees(q, k, causal, window, first, queries):
     """Which keys a query sees: query s of [first, ..) of all `queries`, if causal, those up to
-    s + keys - queries."""
-    place = jnp.arange(q.shape[2])[:, None] + first
-    place = place + k.shape[2] - (q.shape[2] if queries is None else queries)
-    key = jnp.arange(k.shape[2])
+    s + keys - queries; queries and keys are in the order of so many stripes."""
+    queries = q.shape[2] if queries is None else queries
+    place = places(jnp.arange(q.shape[2]) + first, queries, causal)
+    place = place[:, None] + k.shape[2] - queries
+    key = places(jnp.arange(k.shape[2]), k.shape[2], causal)
     seen = key <= place if causal else jnp.ones((q.shape[2], k.shape[2]), bool)
     return seen & (key > place - window) if window else seen
 

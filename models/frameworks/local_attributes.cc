@@ -140,6 +140,14 @@ class Localizer {
           {"queries", absl::StrCat(declaration_.dims[queries].size.value())});
       return absl::OkStatus();
     }
+    const int stripes = DimNamed(declaration_, "p");
+    if (IsAttention(kind) && split == std::set<int>{stripes}) {
+      const int64_t each = declaration_.dims[queries].size.value();
+      local->attributes.push_back({"first", absl::StrCat("(", FirstOf(stripes), ") * ", each)});
+      local->attributes.push_back(
+          {"queries", absl::StrCat(each * declaration_.dims[stripes].size.value())});
+      return absl::OkStatus();
+    }
     if (kind == OpKind::kTrilu) {
       const int columns = static_cast<int>(declaration_.dims.size()) - 1;
       local->attributes.push_back(

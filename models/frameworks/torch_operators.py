@@ -474,13 +474,12 @@ def one_hot(indices, depth, axis):
 
 
 def attention(q, k, v, mask=None, scale=1.0, causal=0, first=0, queries=None):
-    """Query s of [first, ..) of all `queries` sees, if causal, the keys up to s + keys - queries."""
+    """Query s of [first, ..) of all `queries` sees, if causal, the keys up to s + keys - queries;
+    queries and keys are in the order of so many stripes."""
     if k.shape[1] != q.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     if causal:
-        place = torch.arange(q.shape[2], device=q.device) + first
-        place = place + k.shape[2] - (q.shape[2] if queries is None else queries)
-        unseen = torch.arange(k.shape[2], device=q.device) > place[:, None]
+        unseen = ~sees(q, k, causal, 0, first, queries)
         unseen = torch.zeros(unseen.shape, dtype=q.dtype, device=q.device).masked_fill(
             unseen, -math.inf
         )
@@ -488,11 +487,18 @@ def attention(q, k, v, mask=None, scale=1.0, causal=0, first=0, queries=None):
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
 
+def places(index, size, stripes):
+    """Where in the sequence what has these indices is, in the order of so many stripes."""
+    each = size // max(stripes, 1)
+    return index % each * stripes + index // each if stripes > 1 else index
+
+
 def sees(q, k, causal, window, first, queries):
     """Which keys a query sees."""
-    place = torch.arange(q.shape[2], device=q.device)[:, None] + first
-    place = place + k.shape[2] - (q.shape[2] if queries is None else queries)
-    key = torch.arange(k.shape[2], device=q.device)
+    queries = q.shape[2] if queries is None else queries
+    place = places(torch.arange(q.shape[2], device=q.device) + first, queries, causal)
+    place = place[:, None] + k.shape[2] - queries
+    key = places(torch.arange(k.shape[2], device=q.device), k.shape[2], causal)
     seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device)
     if causal:
         seen = seen & (key <= place)
