@@ -138,12 +138,16 @@ Derivations::Front Derivations::Begin(const Graph& from, Reached* reached) {
 void Derivations::StepOnce(const Graph& from, bool reversible, const RuleBook& book, int* known,
                            Reached* reached) const {
   if (*known == book.num_entries()) return;
-  // With one step, what the entries before `known` give is there already.
-  const int first = steps_ == 1 ? *known : 0;
-  if (steps_ > 1) reached->clear();
+  // What the entries before `known` give is there already.
+  Reached by_new;
+  Front front = Begin(from, &by_new);
+  Step(reversible, book, *known, &front);
   *known = book.num_entries();
-  Front front = Begin(from, reached);
-  Step(reversible, book, first, &front);
+  for (auto& [hash, way] : by_new) {
+    const auto [place, fresh] = reached->try_emplace(hash, way);
+    // One step is better than several.
+    if (!fresh && place->second.entries.size() > way.entries.size()) place->second = way;
+  }
 }
 
 bool Derivations::IsInstance(const RuleBook& book) {
@@ -157,9 +161,10 @@ Derivations::Result Derivations::Find(const RuleBook& book) {
     const Way& way = state_.from_source.at(FormHash(graphs_.target));
     return {Kind::kInstance, {book.IdOf(way.entries[0])}};
   }
+  const bool has_news = state_.known_target < book.num_entries();
   if (steps_ == 1) {
     StepOnce(graphs_.target, /*reversible=*/true, book, &state_.known_target, &state_.from_target);
-  } else if (state_.known_target < book.num_entries()) {
+  } else if (has_news && Meeting(book).kind == Kind::kNone) {
     StepUntilTheyMeet(book);
   }
   return Meeting(book);

@@ -81,7 +81,8 @@ class Derivations {
     std::vector<std::string> rules;  // from the source to the target
   };
   // With all rules of the book. What an earlier call found with fewer of them is used, and the
-  // result is that of one call. REQUIRES: always the same book.
+  // result is that of one call; of several steps, the kind is, and a composition that was found
+  // stays what it was. REQUIRES: always the same book.
   Result Find(const RuleBook& book);
   // Only whether it is an instance.
   bool IsInstance(const RuleBook& book);
