@@ -9,6 +9,7 @@
 #include "models/experts_room.h"
 #include "models/full_precision.h"
 #include "models/loss.h"
+#include "models/padding_rows.h"
 #include "models/unfused_attention.h"
 #include "pcg/ir/precision.h"
 #include "pcg/profile/expert_loads.h"
@@ -71,7 +72,10 @@ absl::Status PrepareModel(const std::string& spec, const PrepareOptions& options
   if (options.training && !options.carry.empty()) {
     return absl::InvalidArgumentError("--carry is for --mode=inference");
   }
-  if (!options.training) ISOMER_RETURN_IF_ERROR(CarryStates(options.carry, model, notes));
+  if (!options.training) {
+    ISOMER_RETURN_IF_ERROR(CarryStates(options.carry, model, notes));
+    OmitPaddingRows(model);
+  }
   ISOMER_RETURN_IF_ERROR(SetExpertsRoom(options, model, notes));
   const auto [loss, of] =
       std::pair<std::string, std::string>(absl::StrSplit(options.loss, absl::MaxSplits(':', 1)));

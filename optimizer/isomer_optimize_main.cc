@@ -79,7 +79,8 @@ ABSL_FLAG(std::string, svg, "", "file for a drawing of --machine; with --describ
 ABSL_FLAG(std::string, export_onnx, "",
           "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
-ABSL_FLAG(std::string, trace, "", "file for the simulated step as a Chrome/Perfetto trace");
+ABSL_FLAG(std::string, trace, "",
+          "file for the simulated step as a Chrome/Perfetto trace; .json.gz: compressed");
 ABSL_FLAG(std::string, timeline, "", "file for the simulated step as an SVG timeline");
 ABSL_FLAG(std::string, report, "",
           "file for the plan, its step, its derivation and the baselines as one page of HTML");

@@ -34,6 +34,7 @@
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/program/program.h"
 #include "pcg/support/file.h"
+#include "pcg/support/gzip.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/json.h"
 #include "pcg/support/messages.h"
@@ -158,7 +159,8 @@ ABSL_FLAG(bool, print_schedule, false, "print every task of the schedule first")
 ABSL_FLAG(bool, print_program, false,
           "print first what each device runs: commands by queue, with the bytes that they read "
           "and write and what they wait for");
-ABSL_FLAG(std::string, trace, "", "write a Chrome trace of the last steps to this file");
+ABSL_FLAG(std::string, trace, "",
+          "write a Chrome trace of the last steps to this file, compressed where it ends with .gz");
 ABSL_FLAG(int64_t, trace_steps, 1, "how many of the last steps --trace shows");
 namespace isomer {
 namespace {
@@ -669,9 +671,9 @@ absl::StatusOr<int> RunSteps(const std::string& spec, ProcessCommunicator* proce
   }
   if (!is_saved) ISOMER_RETURN_IF_ERROR(save());
   if (writes && !runner.trace().empty()) {
-    ISOMER_RETURN_IF_ERROR(WriteInTime(
-        stall_timeout, static_cast<int64_t>(runner.trace().size()), processes,
-        [&] { return WriteFileAtomically(absl::GetFlag(FLAGS_trace), runner.trace()); }));
+    ISOMER_RETURN_IF_ERROR(
+        WriteInTime(stall_timeout, static_cast<int64_t>(runner.trace().size()), processes,
+                    [&] { return WriteTextOrGzip(absl::GetFlag(FLAGS_trace), runner.trace()); }));
   }
   if (writes) {
     // Some numbers for each step.

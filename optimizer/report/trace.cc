@@ -13,7 +13,7 @@
 #include "optimizer/report/memory_over_step.h"
 #include "optimizer/report/shown_devices.h"
 #include "pcg/support/chrome_trace.h"
-#include "pcg/support/file.h"
+#include "pcg/support/gzip.h"
 
 namespace isomer {
 namespace {
@@ -192,7 +192,7 @@ class Trace {
 
 absl::Status WriteTrace(const std::string& path, const LoweredPlan& lowered,
                         const Simulation& simulation, const CostModel& cost) {
-  return WriteFileAtomically(path, Trace(lowered, simulation, cost).Run());
+  return WriteTextOrGzip(path, Trace(lowered, simulation, cost).Run());
 }
 
 }  // namespace isomer

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/graph/constant_runs.h"
+#include "models/onnx/graph/drop_unused.h"
 #include "models/onnx/graph/exclusion.h"
 #include "pcg/ir/operator_facts.h"
 
@@ -29,7 +30,7 @@ class AttentionReader {
     for (int id = 0; id < nodes; ++id) {
       if (graph().node(id).op.kind() == OpKind::kMatMul) ReadProduct(NodeId{id});
     }
-    if (graph().num_nodes() > nodes) DropDead();
+    if (graph().num_nodes() > nodes) DropUnused(&model_);
     if (assuming_ == 0) return;
     model_.assumptions.push_back(
         absl::StrCat("numbers of ", kHighestExclusion,
@@ -347,38 +348,6 @@ class AttentionReader {
     graph().ReplaceUses({id, 0}, *attention);
     ++found_;
     assuming_ += masked.assumes;
-  }
-
-  // Calls that no output needs, and constants that nothing uses.
-  void DropDead() {
-    const std::vector<std::vector<Graph::Use>> users = graph().Users();
-    std::vector<bool> is_output(graph().num_nodes(), false);
-    for (const Graph::NamedOutput& output : graph().outputs()) {
-      is_output[output.tensor.node.value] = true;
-    }
-    Graph kept;
-    std::vector<NodeId> ids(graph().num_nodes());
-    for (NodeId id : graph().TopologicalOrder()) {
-      const Node& node = graph().node(id);
-      const OpKind kind = node.op.kind();
-      const bool is_used = !users[id.value].empty() || is_output[id.value];
-      if (!is_used && kind == OpKind::kConstant) {
-        model_.weights.erase(node.name);
-        continue;
-      }
-      if (!is_used && !IsLeaf(kind)) continue;
-      if (IsLeaf(kind)) {
-        ids[id.value] = kept.AddLeaf(kind, node.name, node.outputs[0]).node;
-      } else {
-        std::vector<TensorRef> inputs = node.inputs;
-        for (TensorRef& input : inputs) input.node = ids[input.node.value];
-        ids[id.value] = *kept.Add(node.op, std::move(inputs), node.name);
-      }
-    }
-    for (const Graph::NamedOutput& output : graph().outputs()) {
-      kept.AddOutput(output.name, {ids[output.tensor.node.value], output.tensor.output});
-    }
-    graph() = std::move(kept);
   }
 
   Model& model_;
