@@ -7,12 +7,8 @@
 # Without folders the files of models/data and models/data/small. What has no plan is named and left out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${1:-build/release}
-shift || true
-folders=("$@")
-[ ${#folders[@]} -gt 0 ] || folders=(models/data models/data/small)
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+source bench/plans.sh
+take_arguments "$@"
 
 models=(
   zoo:alexnet zoo:candle_uno zoo:dlrm zoo:inception_v3 zoo:nasnet_a zoo:nasrnn zoo:nmt zoo:rnnlm zoo:squeezenet zoo:vgg19
@@ -30,11 +26,9 @@ for model in "${models[@]}"; do
   page=$out/${#pages[@]}.html
   batch=()
   [[ $model == zoo:* ]] && batch=(--batch_size=1) # Of a file: its own.
-  if "$build/bin/isomer-optimize" "$model" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --mode=inference \
-    "${batch[@]}" --time_limit=60 --out="$out/plan" --report="$page" >/dev/null 2>"$out/err"; then
+  if search_plan "$model" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --mode=inference "${batch[@]}" \
+    --time_limit=60 --out="$out/plan" --report="$page"; then
     pages+=("$page")
-  else
-    echo "no plan: $model: $(tail -1 "$out/err")" >&2
   fi
 done
 bench/rule_gains.py "${pages[@]}"

@@ -8,12 +8,8 @@
 # Without folders the files of models/data and models/data/small. What has no plan is named and left out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${1:-build/release}
-shift || true
-folders=("$@")
-[ ${#folders[@]} -gt 0 ] || folders=(models/data models/data/small)
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+source bench/plans.sh
+take_arguments "$@"
 
 models=(
   zoo:alexnet zoo:candle_uno zoo:digits_cnn zoo:dlrm zoo:encoder zoo:inception_v3 zoo:lenet zoo:mlp zoo:nasrnn zoo:nmt
@@ -28,11 +24,8 @@ done
 plans=()
 for model in "${models[@]}"; do
   plan=$out/${#plans[@]}.plan
-  if "$build/bin/isomer-optimize" "$model" --machine=dgx_h100 --nodes=2 --loss_alone --time_limit=60 --out="$plan" \
-    >/dev/null 2>"$out/err"; then
+  if search_plan "$model" --machine=dgx_h100 --nodes=2 --loss_alone --time_limit=60 --out="$plan"; then
     plans+=("$plan")
-  else
-    echo "no plan: $model: $(tail -1 "$out/err")" >&2
   fi
 done
 "$build/bin/isomer-generate" stats rules/default.rules --use="$(IFS=,; echo "${plans[*]}")"
