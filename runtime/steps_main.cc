@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -70,6 +71,7 @@ absl::Status StepRunner::NoteTimes(int64_t count, double host_us) {
 }
 
 absl::Status StepRunner::NoteLoss(int64_t step, double loss, const HostValues* inputs) {
+  if (std::isnan(loss)) loss = std::numeric_limits<double>::quiet_NaN();  // of no sign
   losses_.push_back(loss);
   if (std::isfinite(loss)) return absl::OkStatus();
   if (options_.only_times) {
