@@ -32,7 +32,9 @@ bool IsOfWeight(const Graph& graph, TensorRef tensor) {
   return IsStored(node->op.kind());
 }
 
-std::string ParallelRole(const Graph& graph, const Node& node, const Declaration& d, int v) {
+std::string RoleOf(const Graph& graph, const Node& node, const Declaration& d, int v) {
+  const bool in_stripes = IsAttention(node.op.kind()) && node.op.Int("causal") > 1;
+  if (in_stripes && d.dims[v].name == "p") return "in stripes";
   if (!IsProduct(node.op.kind()) || !IsOfWeight(graph, node.inputs[1])) return "";
   return d.dims[v].name == "n" ? "column-parallel" : d.dims[v].name == "k" ? "row-parallel" : "";
 }
@@ -79,8 +81,7 @@ absl::StatusOr<CallSplit> SplitOf(const MappedGraph& mapped, NodeId id, const Ma
     }
     const int64_t devices = sharding.degrees[v] / moments;
     split.parts.push_back({DimText(node.op, d, v), moments, devices,
-                           PlaceText(devices, stride, machine),
-                           ParallelRole(mapped.graph, node, d, v)});
+                           PlaceText(devices, stride, machine), RoleOf(mapped.graph, node, d, v)});
   }
   const size_t copies_axis = view.strides.size() - 2;
   split.copies = node.outputs[0].copies / view.MomentsOfAxis(copies_axis);

@@ -24,7 +24,8 @@ struct CallSplit {
     std::string place;  // of the devices: "4 devices of a node"
     // Of a product with a stored matrix, in Megatron-LM's words (Shoeybi et al., 2019): by columns
     // of the matrix "column-parallel", by its rows, so that results are partial sums,
-    // "row-parallel"; else "".
+    // "row-parallel". Of causal attention on parts with tokens from all over the sequence "in
+    // stripes" (striped_order.h). Else "".
     std::string role = {};
   };
   std::vector<Part> parts;

@@ -50,9 +50,9 @@ TEST(WaitingItems, TheFirstInTurnThenTheOthersByCost) {
   WaitingItems waiting;
   const auto other = [](double cost) { return StepItem{"step", "", {}, /*first=*/false, cost}; };
   waiting.Add(1, other(2));
-  waiting.Add(2, {"step"});
+  waiting.Add(2, {"step", ""});
   waiting.Add(3, other(5));
-  waiting.Add(4, {"step"});
+  waiting.Add(4, {"step", ""});
   waiting.Add(5, other(2));
   const WaitingItems::Item again = waiting.Take();
   EXPECT_EQ(again.ticket, 2u);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "optimizer/report/folded_name.h"
@@ -69,6 +70,30 @@ TEST(SplitText, AProductOfActivationsIsNeither) {
   EXPECT_THAT(split_of(w, 1), HasSubstr("columns over 2 devices of a node (column-parallel)"));
   EXPECT_THAT(split_of(y, 1), HasSubstr("columns over 2 devices of a node"));
   EXPECT_THAT(split_of(y, 1), Not(HasSubstr("parallel")));
+}
+
+TEST(SplitText, StripesOfASequence) {
+  const auto text_of = [](int64_t causal) {
+    Graph graph;
+    std::vector<TensorRef> operands;
+    for (const char* name : {"q", "k", "v"}) {
+      operands.push_back(graph.AddInput(name, SequentialType({1, 2, 8, 4})));
+    }
+    const Operator partition(OpKind::kPartition, {{"axis", int64_t{2}}, {"degree", int64_t{2}}});
+    const Operator replicate(OpKind::kReplicate, {{"degree", int64_t{2}}});
+    for (size_t i = 0; i < operands.size(); ++i) {
+      operands[i] = *graph.AddOp(i == 0 ? partition : replicate, {operands[i]});
+    }
+    const NodeId id =
+        *graph.Add({OpKind::kAttention, {{"causal", causal}, {"scale", 0.5}}}, operands);
+    MappedGraph mapped{.graph = graph, .views = {}};
+    for (int n = 0; n < graph.num_nodes(); ++n) {
+      mapped.views.push_back(RowMajorView(graph.node({n}).outputs[0]));
+    }
+    return SplitOf(mapped, id, TestMachine(1, 2))->ToString();
+  };
+  EXPECT_EQ(text_of(2), "dim 2 over 2 devices of a node (in stripes)");
+  EXPECT_EQ(text_of(1), "dim 2 over 2 devices of a node");
 }
 
 }  // namespace
