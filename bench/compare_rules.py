@@ -13,17 +13,10 @@ import re
 import statistics
 import sys
 
+from rule_gains import page_of
+
 # The report's times are of doubles: equal plans may differ in the last digits.
 ROUNDING = 1e-6
-
-
-def page_of(path):
-    with open(path, encoding='utf-8') as file:
-        text = file.read()
-    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
-    if not found:
-        raise SystemExit(f'error: {path}: no page of a plan')
-    return json.loads(found.group(1))
 
 
 def read_json(path):

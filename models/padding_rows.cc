@@ -18,13 +18,14 @@ class PaddingRows {
     if (where.op.kind() != OpKind::kWhere) return std::nullopt;
     const Node& rows = Producer(where.inputs[2]);
     if (rows.op.kind() != OpKind::kEmbedding) return std::nullopt;
-    const std::optional<int64_t> row = RowOf(where.inputs[0], rows.inputs[1]);
+    const std::vector<int64_t> sizes = graph_.type(rows.inputs[0]).Sizes();
+    const std::optional<int64_t> row = RowOf(where.inputs[0], rows.inputs[1], sizes[0]);
     const StoredValues* const value = ValuesOf(where.inputs[1]);
     const StoredValues* const table = ValuesOf(rows.inputs[0]);
     if (!row || value == nullptr || table == nullptr) return std::nullopt;
-    const int64_t width = graph_.type(rows.inputs[0]).dims[1].size;
+    const int64_t width = sizes[1];
     const auto begin = static_cast<size_t>(*row * width);
-    if (*row < 0 || static_cast<int64_t>(value->size()) != width || begin + width > table->size() ||
+    if (static_cast<int64_t>(value->size()) != width || begin + width > table->size() ||
         graph_.type(where.inputs[2]) != where.outputs[0]) {
       return std::nullopt;
     }
@@ -44,8 +45,8 @@ class PaddingRows {
     return holds ? &found->second : nullptr;
   }
 
-  // The row for which `is_row` says whether an index is that.
-  std::optional<int64_t> RowOf(TensorRef is_row, TensorRef indices) const {
+  // The row, of so many, for which `is_row` says whether an index is that.
+  std::optional<int64_t> RowOf(TensorRef is_row, TensorRef indices, int64_t rows) const {
     std::vector<int64_t> sizes = graph_.type(indices).Sizes();
     sizes.push_back(1);  // it is the same for all of a row
     if (Producer(is_row).op.kind() != OpKind::kReshape || graph_.type(is_row).Sizes() != sizes) {
@@ -58,7 +59,9 @@ class PaddingRows {
         number->size() != 1) {
       return std::nullopt;
     }
-    return static_cast<int64_t>((*number)[0]);
+    const double row = (*number)[0];
+    const bool is_there = row >= 0 && row < static_cast<double>(rows);
+    return is_there ? std::optional(static_cast<int64_t>(row)) : std::nullopt;
   }
 
   const Model& model_;

@@ -1,5 +1,4 @@
 #include "optimizer/proposal/baseline_proposers.h"
-#include "optimizer/proposal/striped_order.h"
 
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "optimizer/proposal/grid_search.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/proposal/step_constraint.h"
+#include "optimizer/proposal/striped_order.h"
 #include "optimizer/simulator/slot_times.h"
 #include "pcg/support/status_macros.h"
 

@@ -6,13 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "pcg/evaluation/evaluator.h"
 #include "tests/certificate/side_of_graph.h"
 #include "verifier/certificate/equal_sides.h"
 
@@ -94,25 +91,11 @@ bool IsProved(const CausalPieces& c) {
   return EqualSides(whole, pieces, &lemmas).ok();
 }
 
-// The values of the output where the leaves hold what `seed` draws.
-std::vector<double> Run(const Graph& graph, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal(0, 2);
-  std::map<NodeId, Value<double>> leaves;
-  for (int n = 0; n < graph.num_nodes(); ++n) {
-    if (!IsLeaf(graph.node(n).op.kind())) continue;
-    Array<double> array(graph.node(n).outputs[0].Sizes());
-    for (double& x : array.data) x = normal(random);
-    leaves[NodeId{n}] = {graph.node(n).outputs[0], {std::move(array)}};
-  }
-  const Values<double> values = EvaluateGraph<double>(graph, leaves).value();
-  return values[graph.outputs()[0].tensor.node.value][0].parts[0].data;
-}
-
 bool IsEqualInNumbers(const CausalPieces& c) {
   const Graph whole = Whole(c), pieces = InPieces(c);
   for (const uint32_t seed : {1, 2}) {
-    const std::vector<double> expected = Run(whole, seed), found = Run(pieces, seed);
+    const std::vector<double> expected = OutputOfRandomLeaves(whole, seed),
+                              found = OutputOfRandomLeaves(pieces, seed);
     for (size_t i = 0; i < expected.size(); ++i) {
       if (std::abs(expected[i] - found[i]) > 1e-9) return false;
     }

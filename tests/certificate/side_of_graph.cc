@@ -1,7 +1,11 @@
 #include "tests/certificate/side_of_graph.h"
 
 #include <map>
+#include <random>
 #include <utility>
+#include <vector>
+
+#include "pcg/evaluation/evaluator.h"
 
 namespace isomer {
 
@@ -30,6 +34,20 @@ ConcreteSide SideOfGraph(const Graph& graph) {
                                          : PatternRef::Node(made.node, output.tensor.output));
   }
   return side;
+}
+
+std::vector<double> OutputOfRandomLeaves(const Graph& graph, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(0, 2);
+  std::map<NodeId, Value<double>> leaves;
+  for (int n = 0; n < graph.num_nodes(); ++n) {
+    if (!IsLeaf(graph.node(n).op.kind())) continue;
+    Array<double> array(graph.node(n).outputs[0].Sizes());
+    for (double& x : array.data) x = normal(random);
+    leaves[NodeId{n}] = {graph.node(n).outputs[0], {std::move(array)}};
+  }
+  const Values<double> values = EvaluateGraph<double>(graph, leaves).value();
+  return values[graph.outputs()[0].tensor.node.value][0].parts[0].data;
 }
 
 }  // namespace isomer

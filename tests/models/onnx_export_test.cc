@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "models/onnx/export/export_operators.h"
 #include "models/onnx/import/onnx_import.h"
-#include "pcg/evaluation/evaluator.h"
 #include "pcg/ir/examples.h"
+#include "tests/models/model_values.h"
 #include "tests/models/onnx_file.h"
 #include "tests/pcg/random_operands.h"
 
@@ -30,20 +30,8 @@ using NamedArrays = std::map<std::string, Array<double>>;
 
 // The outputs of a model, by name. Leaves without a value in the model take it from `inputs`.
 absl::StatusOr<NamedArrays> Outputs(const Model& model, const NamedArrays& inputs) {
-  std::map<NodeId, Value<double>> leaves;
-  for (int id = 0; id < model.graph.num_nodes(); ++id) {
-    const Node& node = model.graph.node(id);
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    const auto stored = model.weights.find(node.name);
-    if (stored != model.weights.end()) {
-      array.data.assign(stored->second.begin(), stored->second.end());
-    } else {
-      array = inputs.at(node.name);
-    }
-    leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
-  }
-  auto values = EvaluateGraph<double>(model.graph, leaves);
+  auto values = EvaluateModel(
+      model, [&](const Node& node, Array<double>* array) { *array = inputs.at(node.name); });
   if (!values.ok()) return values.status();
   NamedArrays outputs;
   for (const auto& [name, tensor] : model.graph.outputs()) {

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "models/onnx/import/onnx_import.h"
-#include "pcg/evaluation/evaluator.h"
+#include "tests/models/model_values.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {
@@ -165,24 +165,13 @@ TEST(OnnxPositionMasks, ComputeWhatTheFileSays) {
         PositionMask{.positions = {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12}},
         PositionMask{.positions = {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}}}) {
     const Model model = Read(mask);
-    std::map<NodeId, Value<double>> leaves;
     std::map<std::string, std::vector<double>> inputs;
-    for (int id = 0; id < model.graph.num_nodes(); ++id) {
-      const Node& node = model.graph.node(id);
-      if (!IsLeaf(node.op.kind())) continue;
-      Array<double> array(node.outputs[0].Sizes());
-      const auto stored = model.weights.find(node.name);
-      if (stored != model.weights.end()) {
-        array.data.assign(stored->second.begin(), stored->second.end());
-      } else {
-        for (int64_t i = 0; i < array.size(); ++i) {
-          array.data[i] = std::sin(static_cast<double>(1 + i + 7 * node.name[0]));
-        }
+    const auto values = EvaluateModel(model, [&](const Node& node, Array<double>* array) {
+      for (int64_t i = 0; i < array->size(); ++i) {
+        array->data[i] = std::sin(static_cast<double>(1 + i + 7 * node.name[0]));
       }
-      inputs[node.name] = array.data;
-      leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
-    }
-    const auto values = EvaluateGraph(model.graph, leaves);
+      inputs[node.name] = array->data;
+    });
     ASSERT_TRUE(values.ok()) << values.status();
     const TensorRef y = model.graph.outputs()[0].tensor;
     const std::vector<double>& actual = (*values)[y.node.value][y.output].part(0, 0).data;

@@ -54,7 +54,7 @@ TEST(OmitPaddingRows, WhatTheTableHasIsNotPutInItsPlace) {
 TEST(OmitPaddingRows, OthersStay) {
   for (const PaddedEmbedding& padded :
        {PaddedEmbedding{.value = {7, 9}}, PaddedEmbedding{.row = 2}, PaddedEmbedding{.row = 3},
-        PaddedEmbedding{.row = -1}, PaddedEmbedding{.sizes = {2, 2}},
+        PaddedEmbedding{.row = -1}, PaddedEmbedding{.row = 9e18F}, PaddedEmbedding{.sizes = {2, 2}},
         PaddedEmbedding{.has_weights = false}}) {
     Model model = padded.Build();
     const int nodes = model.graph.num_nodes();

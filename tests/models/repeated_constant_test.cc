@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "models/onnx/import/onnx_import.h"
-#include "pcg/evaluation/evaluator.h"
+#include "tests/models/model_values.h"
 #include "tests/models/onnx_file.h"
 
 namespace isomer {
@@ -207,22 +207,10 @@ std::vector<double> ValuesOfOutput(const std::string& bytes) {
   const absl::StatusOr<Model> model = ParseOnnx(bytes, "net.onnx");
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return {};
-  const Graph& graph = model->graph;
-  std::map<NodeId, Value<double>> leaves;
-  for (int id = 0; id < graph.num_nodes(); ++id) {
-    const Node& node = graph.node(id);
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    const auto stored = model->weights.find(node.name);
-    if (stored != model->weights.end()) {
-      array.data.assign(stored->second.begin(), stored->second.end());
-    }
-    leaves[NodeId{id}] = {node.outputs[0], {std::move(array)}};
-  }
-  const auto values = EvaluateGraph(graph, leaves);
+  const auto values = EvaluateModel(*model, [](const Node&, Array<double>*) {});
   EXPECT_TRUE(values.ok()) << values.status();
   if (!values.ok()) return {};
-  const TensorRef y = graph.outputs()[0].tensor;
+  const TensorRef y = model->graph.outputs()[0].tensor;
   return (*values)[y.node.value][y.output].part(0, 0).data;
 }
 

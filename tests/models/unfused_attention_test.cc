@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "pcg/evaluation/evaluator.h"
 #include "pcg/ir/operator_facts.h"
+#include "tests/models/model_values.h"
 #include "tests/models/text_model.h"
 
 namespace isomer {
@@ -17,22 +16,11 @@ namespace {
 
 // Leaves without a value in the model have numbers that depend on their name alone.
 std::vector<double> OutputOf(const Model& model) {
-  std::map<NodeId, Value<double>> leaves;
-  for (int id = 0; id < model.graph.num_nodes(); ++id) {
-    const Node& node = model.graph.node({id});
-    if (!IsLeaf(node.op.kind())) continue;
-    Array<double> array(node.outputs[0].Sizes());
-    const auto stored = model.weights.find(std::string(node.name));
-    if (stored != model.weights.end()) {
-      array.data.assign(stored->second.begin(), stored->second.end());
-    } else {
-      std::mt19937 random(std::hash<std::string>()(std::string(node.name)));
-      std::normal_distribution<double> normal;
-      for (double& value : array.data) value = normal(random);
-    }
-    leaves[{id}] = {node.outputs[0], {std::move(array)}};
-  }
-  const auto values = EvaluateGraph<double>(model.graph, leaves);
+  const auto values = EvaluateModel(model, [](const Node& node, Array<double>* array) {
+    std::mt19937 random(std::hash<std::string>()(std::string(node.name)));
+    std::normal_distribution<double> normal;
+    for (double& value : array->data) value = normal(random);
+  });
   EXPECT_TRUE(values.ok()) << values.status();
   if (!values.ok()) return {};
   const TensorRef output = model.graph.outputs()[0].tensor;

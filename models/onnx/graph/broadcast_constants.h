@@ -9,7 +9,7 @@ namespace isomer {
 //
 //   add(x, expand(c))   c a constant      becomes   add(x, c)
 //
-// where the result keeps its sizes. Calls that no output needs go.
+// where the result keeps its sizes. An expand that nothing uses any more goes.
 // REQUIRES: the types of the model are sequential.
 void BroadcastConstants(Model* model);
 
