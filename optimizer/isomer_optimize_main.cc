@@ -387,7 +387,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     notes.push_back(*text);
     ISOMER_RETURN_IF_ERROR(KeepLossAlone(&model));
   }
-  if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
+  if (const auto text = NoPlanFitsText(model, options, machine); text.has_value()) {
     std::fprintf(stderr, "%s: %s\n", arguments[0].c_str(), text->c_str());
     return kExitNo;
   }

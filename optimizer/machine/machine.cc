@@ -92,6 +92,18 @@ int64_t Machine::memory_bytes() const {
   return least;
 }
 
+int64_t Machine::total_memory_bytes() const {
+  int64_t bytes = 0;
+  for (int64_t d = 0; d < num_devices(); ++d) bytes += kind(d).memory_bytes;
+  return bytes;
+}
+
+bool Machine::has_host_memory() const {
+  const std::vector<int> used = kinds_in_use();
+  return std::all_of(used.begin(), used.end(),
+                     [this](int kind) { return kinds[kind].host_bytes_per_us > 0; });
+}
+
 double Machine::launch_us() const {
   double longest_us = 0;
   for (int kind : kinds_in_use()) longest_us = std::max(longest_us, kinds[kind].launch_us);

@@ -110,6 +110,9 @@ struct Machine {
   int64_t more_memory_bytes(int64_t device) const {
     return kind(device).memory_bytes - memory_bytes();
   }
+  int64_t total_memory_bytes() const;
+  // Whether all devices may use their hosts'.
+  bool has_host_memory() const;
   // Maximum over devices.
   double launch_us() const;
   // "H100-SXM5-80GB", or the names of all kinds joined by " and ".

@@ -49,11 +49,7 @@ class MemoryReduction {
     smallest.reset();
     // Grids, of which some fit, have micro-batches of their own.
     if (!options_.micro_batches && !contest_.fits()) ISOMER_RETURN_IF_ERROR(TryMicroBatches(0));
-    const int64_t micro_batches = options_.micro_batches.value_or(1);
-    for (double price = policy_.first_byte_price; !IsDone() && price <= policy_.last_byte_price;
-         price *= policy_.byte_price_step) {
-      ISOMER_RETURN_IF_ERROR(Try({price, micro_batches}).status());
-    }
+    ISOMER_RETURN_IF_ERROR(TryPrices());
     for (double price : kPricesInMicroBatches) {
       if (!IsDone() && !options_.micro_batches) ISOMER_RETURN_IF_ERROR(TryMicroBatches(price));
     }
@@ -93,11 +89,45 @@ class MemoryReduction {
     return contest_.PredictionOf(Enter(plan, way, recomputed, origin));
   }
 
+  // False: no plan of several micro-batches fits.
+  bool SumsMayBeStored() const {
+    const Plan& plan = contest_.best().plan;
+    UpdateOptions least = plan.update;
+    least.states_on_host = cost_.machine().has_host_memory();
+    return LeastStoredOnAll(plan.graph, plan.precision, least, Keeps::kSums) <=
+           cost_.machine().total_memory_bytes();
+  }
+
   bool IsDone() const { return contest_.fits() || deadline_.Reached().has_value(); }
+
+  // The least price of memory at which a plan fits. Above the last one memory is all that counts:
+  // if nothing fits there, nothing does at the prices before it.
+  absl::Status TryPrices() {
+    std::vector<double> prices;
+    for (double price = policy_.first_byte_price; price <= policy_.last_byte_price;
+         price *= policy_.byte_price_step) {
+      prices.push_back(price);
+    }
+    const auto try_at = [&](size_t i) {
+      return Try({prices[i], options_.micro_batches.value_or(1)}).status();
+    };
+    size_t over = 0, fits = prices.size() - 1;
+    if (prices.empty() || IsDone()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(try_at(over));
+    if (fits == over || IsDone()) return absl::OkStatus();
+    ISOMER_RETURN_IF_ERROR(try_at(fits));
+    while (contest_.fits() && fits > over + 1 && !deadline_.Reached().has_value()) {
+      const size_t middle = (over + fits) / 2;
+      const double us = contest_.step_us();
+      ISOMER_RETURN_IF_ERROR(try_at(middle));
+      (contest_.step_us() < us ? fits : over) = middle;
+    }
+    return absl::OkStatus();
+  }
 
   // More and more, while that makes a plan fit, smaller, or that fits faster.
   absl::Status TryMicroBatches(double price) {
-    if (!options_.training) return absl::OkStatus();
+    if (!options_.training || !SumsMayBeStored()) return absl::OkStatus();
     for (int64_t n = 2; n <= policy_.most_micro_batches && !deadline_.Reached().has_value();
          n *= 2) {
       const double us = contest_.step_us();
@@ -202,6 +232,7 @@ class MemoryReduction {
     }
     for (const auto& [way, compute_us, peak_bytes] : hopeful) {
       if (deadline_.Reached().has_value()) break;
+      if (!IsStored(plan, way)) continue;
       ISOMER_ASSIGN_OR_RETURN(const bool fits,
                               Recompute(plan, way, compute_us, peak_bytes, origin));
       if (fits) break;
@@ -218,16 +249,11 @@ class MemoryReduction {
 
   // The fastest plan and the smallest with the optimizer's states on the host.
   absl::Status MoveStatesToHost(const Plan& fastest, const std::string& origin) {
-    const std::vector<DeviceKind>& kinds = cost_.machine().kinds;
-    const bool has_way = std::all_of(kinds.begin(), kinds.end(), [](const DeviceKind& kind) {
-      return kind.host_bytes_per_us > 0;
-    });
     const WeightBytes each = BytesOfWeight(fastest.precision, fastest.update.optimizer,
                                            fastest.update.gradient_sums, fastest.update.averages,
                                            fastest.update.clips, fastest.update.state_precision);
-    if (!options_.training || !has_way || each.trained == 0) {
+    if (!options_.training || !cost_.machine().has_host_memory() || each.trained == 0)
       return absl::OkStatus();
-    }
     Plan smallest = contest_.best().plan;
     ISOMER_ASSIGN_OR_RETURN(std::vector<UpdateOptions> ways, WaysToUpdate(fastest));
     for (UpdateOptions& way : ways) way.states_on_host = true;

@@ -28,7 +28,7 @@ std::optional<std::string> LeftOutOutputsText(const OptimizeRequest& request,
                                               const OptimizeOptions& options, const Model& model,
                                               const Machine& machine) {
   if (!options.training || request.given.contains("loss_alone")) return std::nullopt;
-  const auto text = OutputsLeaveNoRoomText(model, options.precision, machine);
+  const auto text = OutputsLeaveNoRoomText(model, machine);
   if (!text.has_value()) return std::nullopt;
   return absl::StrCat(model.name, ": ", *text);
 }

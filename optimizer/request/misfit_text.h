@@ -18,7 +18,7 @@ absl::StatusOr<std::string> MisfitText(const OptimizeResult& result, const Model
                                        const RuleIndex& rules, const CostModel& cost,
                                        const OptimizeOptions& options);
 
-// One line on outputs that a plan of the request is better without, as they leave no room on a
+// One line on outputs that a plan of the request is better without, as they leave little room on a
 // device (OutputsLeaveNoRoomText), unless the request says whether they stay. nullopt: they do.
 std::optional<std::string> LeftOutOutputsText(const OptimizeRequest& request,
                                               const OptimizeOptions& options, const Model& model,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/simulator/stored_bytes.h"
 #include "pcg/ir/states.h"
 #include "pcg/support/bytes_text.h"
 #include "pcg/support/status_macros.h"
@@ -14,6 +15,10 @@ namespace isomer {
 namespace {
 
 constexpr int64_t kTimes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+// Of a device's memory. One device has an output up to four times: as it is computed, perhaps in
+// another type, as its parts arrive and are joined, and as it is given back.
+constexpr double kRoomForOutputs = 0.125;
 
 // Candidates per search: algebra saves little memory.
 constexpr int64_t kBudget = 1;
@@ -38,26 +43,31 @@ std::string LargestParts(const MemoryPeak& peak) {
 // What a step gives back, which one device has whole.
 struct WholeOutputs {
   int64_t bytes = 0;
-  int64_t computed_bytes = 0;  // of what is computed in another type than it is given back in
   std::string largest;
 };
 
-WholeOutputs OutputsOf(const Model& model, bool training, DataType precision) {
+WholeOutputs OutputsOf(const Model& model, bool training) {
   WholeOutputs outputs;
   int64_t most = -1;
   for (const Graph::NamedOutput& output : OutputsForHost(model.graph, training)) {
     const TensorType& type = model.graph.type(output.tensor);
     const int64_t bytes = type.LocalBytes();
     outputs.bytes += bytes;
-    if (type.dtype == DataType::kFloat32 && precision != type.dtype) {
-      outputs.computed_bytes += type.LocalElements() * BytesPerElement(precision);
-    }
     if (bytes <= most) continue;
     most = bytes;
     outputs.largest =
         absl::StrCat("output '", output.name, "' ", type.ToString(), " is ", BytesText(bytes));
   }
   return outputs;
+}
+
+// Of any plan, on all devices together.
+int64_t LeastWeightBytes(const Model& model, const OptimizeOptions& options,
+                         const Machine& machine) {
+  UpdateOptions least = options.update;
+  least.states_on_host = machine.has_host_memory();
+  return LeastStoredOnAll(model.graph, options.precision, least,
+                          options.training ? Keeps::kStates : Keeps::kWeights);
 }
 
 }  // namespace
@@ -88,19 +98,28 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
   return std::nullopt;
 }
 
-std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
-                                               const Machine& machine) {
-  const WholeOutputs outputs = OutputsOf(model, training, DataType::kFloat32);
-  if (outputs.bytes <= machine.memory_bytes()) return std::nullopt;
-  return absl::StrCat("does not fit: a step gives its outputs back whole, ", outputs.largest,
-                      ", and ", machine.device_name(), " has ", BytesText(machine.memory_bytes()),
-                      !training ? "" : "; --loss_alone leaves out all but the loss");
+std::optional<std::string> NoPlanFitsText(const Model& model, const OptimizeOptions& options,
+                                          const Machine& machine) {
+  const WholeOutputs outputs = OutputsOf(model, options.training);
+  if (outputs.bytes > machine.memory_bytes()) {
+    return absl::StrCat("does not fit: a step gives its outputs back whole, ", outputs.largest,
+                        ", and ", machine.device_name(), " has ", BytesText(machine.memory_bytes()),
+                        !options.training ? "" : "; --loss_alone leaves out all but the loss");
+  }
+  const int64_t stored = LeastWeightBytes(model, options, machine);
+  const int64_t memory = machine.total_memory_bytes();
+  if (stored <= memory) return std::nullopt;
+  const int64_t nodes = machine.num_nodes();
+  return absl::StrCat("does not fit: weights", options.training ? " and their states" : "", " are ",
+                      BytesText(stored), ", and ", machine.num_devices(), " ",
+                      machine.device_name(), " have ", BytesText(memory), "; it takes ",
+                      nodes * stored / memory + 1, " such nodes at least");
 }
 
-std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, DataType precision,
-                                                  const Machine& machine) {
-  const WholeOutputs outputs = OutputsOf(model, /*training=*/true, precision);
-  if (outputs.bytes + outputs.computed_bytes <= machine.memory_bytes()) return std::nullopt;
+std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, const Machine& machine) {
+  const WholeOutputs outputs = OutputsOf(model, /*training=*/true);
+  const auto room = kRoomForOutputs * static_cast<double>(machine.memory_bytes());
+  if (static_cast<double>(outputs.bytes) <= room) return std::nullopt;
   return absl::StrCat("a step gives its loss back alone: ", outputs.largest,
                       ", and would lie whole on one ", machine.device_name(),
                       " (--loss_alone=false keeps outputs)");

@@ -22,16 +22,15 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
                                                    const CostModel& cost,
                                                    const OptimizeOptions& options);
 
-// One line on a model whose outputs alone, which one device gives back whole, are larger than its
-// memory, so that no plan fits: names the largest. nullopt: they are not.
-std::optional<std::string> OutputsDoNotFitText(const Model& model, bool training,
-                                               const Machine& machine);
+// One line on a model of which no plan fits: outputs that one device gives back whole are larger
+// than its memory, and the largest is named, or weights and what training keeps of them are larger
+// than all devices' memory. nullopt: they are not.
+std::optional<std::string> NoPlanFitsText(const Model& model, const OptimizeOptions& options,
+                                          const Machine& machine);
 
-// One line on a model whose outputs leave no room on a device that gives them back whole, in
-// training: as they are returned and, beside that, as a plan in `precision` computes them. nullopt:
-// they leave some.
-std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, DataType precision,
-                                                  const Machine& machine);
+// One line on a model whose outputs, which a step of training gives back whole, take more than an
+// eighth of a device. nullopt: they are small.
+std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, const Machine& machine);
 
 // One line on a plan that does not fit: the memory it needs, by purpose, the memory available, and
 // the number of nodes that would suffice.

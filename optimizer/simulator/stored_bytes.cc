@@ -77,6 +77,25 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update, const Ma
   return most.stored + (micro_batches > 1 ? most.gradient : 0);
 }
 
+int64_t LeastStoredOnAll(const Graph& graph, DataType precision, const UpdateOptions& update,
+                         Keeps keeps) {
+  const bool has_states = keeps != Keeps::kWeights && !update.states_on_host;
+  const auto bytes_of = [&](const TensorType& type, DataType stored) {
+    const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.gradient_sums,
+                                           update.averages, update.clips, update.state_precision);
+    return type.LocalElements() * (each.stored + (has_states ? each.trained : 0) +
+                                   (keeps == Keeps::kSums ? each.gradient : 0));
+  };
+  int64_t bytes = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    if (graph.node({id}).op.kind() != OpKind::kWeight) continue;
+    const TensorType& type = graph.node({id}).outputs[0];
+    const DataType low = type.dtype == DataType::kFloat32 ? precision : type.dtype;
+    bytes += std::min(bytes_of(type, low), bytes_of(type, type.dtype));
+  }
+  return bytes;
+}
+
 int64_t EstimatedPeakWith(const UpdateOptions& update, const Plan& plan, const Machine* machine) {
   const int64_t micro_batches = NumMicroBatches(plan.graph, plan.views).value_or(1);
   const ShardBytes now = MostBytes(plan, plan.update, micro_batches, machine);

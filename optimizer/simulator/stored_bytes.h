@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "optimizer/cost/cost.h"
+#include "pcg/ir/graph.h"
 #include "pcg/ir/plan.h"
+#include "pcg/ir/tensor_type.h"
 #include "pcg/ir/weight_update.h"
 
 namespace isomer {
@@ -16,6 +18,11 @@ namespace isomer {
 // smallest, as in Simulation::peak_bytes; null: they are alike.
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update,
                          const Machine* machine = nullptr);
+
+// The same of all devices together, of any plan of `graph`.
+enum class Keeps { kWeights, kStates, kSums };  // in inference; training; of several micro-batches
+int64_t LeastStoredOnAll(const Graph& graph, DataType precision, const UpdateOptions& update,
+                         Keeps keeps);
 
 // What the peak of a predicted plan becomes with another update, if what a step holds besides what
 // is stored stays. Off by what synchronisation holds for a while: buckets, and gathered weights.

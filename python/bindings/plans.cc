@@ -175,7 +175,7 @@ PlanPointer Search(const OptimizeRequest& request, const PyModel& given,
     plan->notes.push_back(*text);
     ThrowIfError(KeepLossAlone(&model));
   }
-  if (const auto text = OutputsDoNotFitText(model, options.training, machine); text.has_value()) {
+  if (const auto text = NoPlanFitsText(model, options, machine); text.has_value()) {
     throw StatusError(absl::ResourceExhaustedError(absl::StrCat(given.source, ": ", *text)));
   }
   ThrowIfError(AddKeptWeights(request, model, &options));

@@ -167,33 +167,64 @@ int64_t OutputBytes(const Model& model) {
   return bytes;
 }
 
-TEST_F(WideLayers, SayWhichOutputIsLargerThanADevice) {
+int64_t WeightBytesOf(const Graph& graph) {
+  int64_t bytes = 0;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node({id});
+    if (node.op.kind() == OpKind::kWeight) bytes += node.outputs[0].LocalBytes();
+  }
+  return bytes;
+}
+
+TEST_F(ManySamples, SayWhichOutputIsLargerThanADevice) {
   Machine machine = TestMachine(1, 2);
   const int64_t bytes = OutputBytes(model_);
+  OptimizeOptions options;
   machine.kinds[0].memory_bytes = bytes;
-  EXPECT_EQ(OutputsDoNotFitText(model_, true, machine), std::nullopt);
+  EXPECT_EQ(NoPlanFitsText(model_, options, machine), std::nullopt);
   machine.kinds[0].memory_bytes = bytes - 1;
-  const std::string training = OutputsDoNotFitText(model_, true, machine).value_or("");
+  const std::string training = NoPlanFitsText(model_, options, machine).value_or("");
   EXPECT_NE(training.find("output '"), std::string::npos) << training;
   EXPECT_NE(training.find("--loss_alone"), std::string::npos) << training;
-  const std::string inference = OutputsDoNotFitText(model_, false, machine).value_or("");
+  options.training = false;
+  const std::string inference = NoPlanFitsText(model_, options, machine).value_or("");
   EXPECT_NE(inference.find("output '"), std::string::npos) << inference;
   EXPECT_EQ(inference.find("--loss_alone"), std::string::npos) << inference;
 }
 
-// In low precision a device has an output twice: as it is computed, and as it is given back.
+// Of all devices together; in training what Adam keeps is there, too, unless hosts may have it.
+TEST_F(WideLayers, AreLargerThanAllDevices) {
+  Machine machine = TestMachine(1, 2);
+  const int64_t bytes = WeightBytesOf(model_.graph);
+  ASSERT_GT(bytes, 2 * OutputBytes(model_));
+  OptimizeOptions options;
+  options.update.optimizer = OptimizerKind::kAdam;
+  machine.kinds[0].memory_bytes = bytes / 2;
+  EXPECT_NE(NoPlanFitsText(model_, options, machine), std::nullopt);
+  options.training = false;
+  EXPECT_EQ(NoPlanFitsText(model_, options, machine), std::nullopt);
+  machine.kinds[0].memory_bytes = bytes / 2 - 1;
+  EXPECT_NE(NoPlanFitsText(model_, options, machine).value_or("").find("weights are"),
+            std::string::npos);
+  options.training = true;
+  machine.kinds[0].memory_bytes = 3 * bytes / 2;
+  EXPECT_EQ(NoPlanFitsText(model_, options, machine), std::nullopt);
+  machine.kinds[0].memory_bytes -= 1;
+  EXPECT_NE(NoPlanFitsText(model_, options, machine).value_or("").find("it takes 2 such nodes"),
+            std::string::npos);
+  machine.kinds[0].host_bytes_per_us = 1000;
+  EXPECT_EQ(NoPlanFitsText(model_, options, machine), std::nullopt);
+}
+
+// Beside a loss, whose gradient is all that training needs.
 TEST_F(WideLayers, SayWhichOutputLeavesADeviceNoRoom) {
   Machine machine = TestMachine(1, 2);
-  const int64_t bytes = OutputBytes(model_);
-  machine.kinds[0].memory_bytes = bytes;
-  EXPECT_EQ(OutputsLeaveNoRoomText(model_, DataType::kFloat32, machine), std::nullopt);
-  const std::string low = OutputsLeaveNoRoomText(model_, DataType::kBFloat16, machine).value_or("");
-  EXPECT_NE(low.find("output '"), std::string::npos) << low;
-  EXPECT_NE(low.find("--loss_alone=false"), std::string::npos) << low;
-  machine.kinds[0].memory_bytes = bytes + bytes / 2;
-  EXPECT_EQ(OutputsLeaveNoRoomText(model_, DataType::kBFloat16, machine), std::nullopt);
-  machine.kinds[0].memory_bytes = bytes - 1;
-  EXPECT_NE(OutputsLeaveNoRoomText(model_, DataType::kFloat32, machine), std::nullopt);
+  machine.kinds[0].memory_bytes = 8 * OutputBytes(model_);
+  EXPECT_EQ(OutputsLeaveNoRoomText(model_, machine), std::nullopt);
+  machine.kinds[0].memory_bytes -= 8;
+  const std::string text = OutputsLeaveNoRoomText(model_, machine).value_or("");
+  EXPECT_NE(text.find("output '"), std::string::npos) << text;
+  EXPECT_NE(text.find("--loss_alone=false"), std::string::npos) << text;
 }
 
 }  // namespace
