@@ -43,16 +43,18 @@ absl::Status CheckNode(const Rule& rule, const DerivationStep& step, const Graph
 
 absl::Status CheckNoCycle(const Rule& rule, const DerivationStep& step, const Graph& graph) {
   if (rule.source.outputs.size() < 2) return absl::OkStatus();
-  std::set<NodeId> roots, seen;
+  std::set<NodeId> roots;
   for (PatternRef ref : rule.source.outputs) {
     if (ref.node >= 0) roots.insert(step.nodes[ref.node]);
   }
+  std::vector<bool> seen(graph.num_nodes(), false);
   std::vector<NodeId> stack;
   for (TensorRef input : step.inputs) stack.push_back(input.node);
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (!seen.insert(id).second) continue;
+    if (seen[id.value]) continue;
+    seen[id.value] = true;
     if (roots.count(id) > 0) {
       return Mismatch(rule, absl::StrCat("an input depends on the output ", graph.Label(id)));
     }

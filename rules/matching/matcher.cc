@@ -1,7 +1,7 @@
 #include "rules/matching/matcher.h"
 
 #include <algorithm>
-#include <set>
+#include <vector>
 
 #include "pcg/ir/operator_traits.h"
 #include "pcg/support/hash.h"
@@ -155,11 +155,13 @@ std::vector<NodeId> Matcher::RootCandidates(const PartialMatch& match, int patte
       tensor = TensorRef{match.nodes[ref.node], ref.index};
     }
     if (!tensor.has_value()) continue;
-    std::set<NodeId> users;
+    std::vector<NodeId> users;
     for (const Graph::Use& use : index_.UsersOf(tensor->node)) {
-      if (graph_.node(use.user).op.kind() == node.kind) users.insert(use.user);
+      if (graph_.node(use.user).op.kind() == node.kind) users.push_back(use.user);
     }
-    return {users.begin(), users.end()};
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    return users;
   }
   return index_.NodesOf(node.kind);
 }
@@ -341,27 +343,39 @@ std::vector<SplittableDim> Matcher::DimsOf(const PartialMatch& match, int n) con
 }
 
 // True if a rule input is computed from a source output: the rewrite would close a cycle.
-bool Matcher::DependsOnOutputs(const PartialMatch& match) const {
-  std::set<NodeId> roots, seen;
+bool Matcher::DependsOnOutputs(const PartialMatch& match) {
   int first_root = graph_.num_nodes();
   for (PatternRef ref : rule_.source.outputs) {
-    if (ref.node < 0) continue;
-    roots.insert(match.nodes[ref.node]);
-    first_root = std::min(first_root, index_.PositionOf(match.nodes[ref.node]));
+    if (ref.node >= 0) first_root = std::min(first_root, index_.PositionOf(match.nodes[ref.node]));
   }
-  std::vector<NodeId> stack;
-  // What comes before every root depends on none.
-  auto visit = [&](NodeId id) {
-    if (index_.PositionOf(id) >= first_root && seen.insert(id).second) stack.push_back(id);
-  };
-  for (const auto& input : match.inputs) visit(input->node);
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    if (roots.count(id) > 0) return true;
-    for (TensorRef input : graph_.node(id).inputs) visit(input.node);
+  for (const std::optional<TensorRef>& input : match.inputs) {
+    // What comes before every root depends on none.
+    if (index_.PositionOf(input->node) < first_root) continue;
+    const std::vector<bool>& sources = SourcesOf(input->node);
+    for (PatternRef ref : rule_.source.outputs) {
+      if (ref.node >= 0 && sources[match.nodes[ref.node].value]) return true;
+    }
   }
   return false;
+}
+
+const std::vector<bool>& Matcher::SourcesOf(NodeId id) {
+  const auto [known, added] = sources_.try_emplace(id);
+  if (!added) return known->second;
+  std::vector<bool>& sources = known->second;
+  sources.resize(graph_.num_nodes(), false);
+  sources[id.value] = true;
+  std::vector<NodeId> stack = {id};
+  while (!stack.empty()) {
+    const Node& node = graph_.node(stack.back());
+    stack.pop_back();
+    for (TensorRef input : node.inputs) {
+      if (sources[input.node.value]) continue;
+      sources[input.node.value] = true;
+      stack.push_back(input.node);
+    }
+  }
+  return sources;
 }
 
 }  // namespace isomer

@@ -84,7 +84,9 @@ class Matcher {
   uint64_t CallHashOf(NodeId id) const;
   Call CallOf(const PartialMatch& match, int n) const;
   std::vector<SplittableDim> DimsOf(const PartialMatch& match, int n) const;
-  bool DependsOnOutputs(const PartialMatch& match) const;
+  bool DependsOnOutputs(const PartialMatch& match);
+  // By node, whether this one is computed from it; each is from itself.
+  const std::vector<bool>& SourcesOf(NodeId id);
 
   const GraphIndex& index_;
   const Graph& graph_;
@@ -93,6 +95,7 @@ class Matcher {
   MatchMemo* memo_;
   const NearNodes* near_;
   PartialMatch start_;
+  absl::node_hash_map<NodeId, std::vector<bool>> sources_;  // SourcesOf, as far as it was asked
   std::vector<Found> found_;
 };
 
