@@ -86,6 +86,17 @@ TEST_F(LossFlags, OutputsThatLeaveNoRoomAreLeftOut) {
   EXPECT_THAT(alone.err, Not(HasSubstr("gives its loss back alone")));
 }
 
+// What weights and their states take of all devices is known without a search.
+TEST_F(LossFlags, WeightsThatAllDevicesCannotHoldAreRefused) {
+  const ProgramResult refused =
+      RunBinary("isomer-optimize", {"zoo:mlp?layers=2&inputs=1024&hidden=1024&classes=8&batch=64",
+                                    "--machine=dgx_h100", "--nodes=1", "--device_memory_gib=0.0004",
+                                    "--out=" + plan_});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("does not fit: weights and their states are"));
+  EXPECT_THAT(refused.err, HasSubstr("it takes 2 such nodes at least"));
+}
+
 // A training step as most people export it: labels are an input, the loss the only output, whatever
 // they are called.
 TEST_F(LossFlags, ALossInsideIsTakenAndVerified) {
