@@ -311,6 +311,9 @@ void PrintAccepted(const std::string& path, const Plan& plan, const CertificateR
     std::printf("  but for %d outputs: it gives back the loss alone\n",
                 findings.of_model.outputs_left_out);
   }
+  if (findings.of_model.unfused_attention) {
+    std::printf("  with attention that writes and reads its scores\n");
+  }
   if (findings.of_model.states_by_name > 0) {
     std::printf("  with %d outputs that are inputs of the next step, as their names say\n",
                 findings.of_model.states_by_name);
@@ -359,6 +362,7 @@ absl::StatusOr<int> VerifyPlan(const std::string& path) {
   if (findings.rules_proved.has_value()) summary["rules_proved"] = *findings.rules_proved;
   summary["outputs_left_out"] = findings.of_model.outputs_left_out;
   summary["loss"] = findings.of_model.loss;
+  summary["unfused_attention"] = findings.of_model.unfused_attention;
   for (const std::string& assumption : plan.model.assumptions) {
     summary["assumptions"].Append(assumption);
   }
