@@ -7,7 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pcg/support/file.h"
 #include "tests/integration/program.h"
+#include "tests/models/onnx_file.h"
 
 namespace isomer {
 namespace {
@@ -62,6 +64,39 @@ TEST(OnnxCases, AUserSaysHowFarOff) {
   }
   EXPECT_EQ(run({"--atol=0.009"}).exit_code, 1);
   EXPECT_THAT(run({"--rtol=-1"}).err, HasSubstr("--rtol and --atol must not be negative"));
+}
+
+void WriteTensor(const std::string& path, const std::string& name,
+                 const std::vector<uint16_t>& halves) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT16);
+  tensor.add_dims(static_cast<int64_t>(halves.size()));
+  for (const uint16_t half : halves) tensor.add_int32_data(half);
+  ASSERT_TRUE(WriteFileAtomically(path, tensor.SerializeAsString()).ok());
+}
+
+// (x + 1,000) - 1,000: float16 has 1 or 2 between its numbers there, and other programs round
+// neither sum, or both.
+TEST(OnnxCases, InLowPrecisionMayBeOffByWhatItRounds) {
+  OnnxFile file(18);
+  file.Input("x", {3}, onnx::TensorProto::FLOAT16).Output("y", {3}, onnx::TensorProto::FLOAT16);
+  onnx::TensorProto* const thousand = file.model().mutable_graph()->add_initializer();
+  thousand->set_name("thousand");
+  thousand->set_data_type(onnx::TensorProto::FLOAT16);
+  thousand->add_int32_data(0x63d0);
+  file.Node("Add", {"x", "thousand"}, {"sum"}).Node("Sub", {"sum", "thousand"}, {"y"});
+  const std::string folder = ScratchFile("case");
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(WriteFileAtomically(folder + "/model.onnx", file.Bytes()).ok());
+  WriteTensor(folder + "/input_0.pb", "x", {0x3d00, 0x3b00, 0x3900});   // 1.25, 0.875, 0.625
+  WriteTensor(folder + "/output_0.pb", "y", {0x3d00, 0x3b00, 0x3900});  // of the reals
+  const ProgramResult agrees = RunCase(folder);
+  EXPECT_EQ(agrees.exit_code, 0) << agrees.out << agrees.err;
+  WriteTensor(folder + "/output_0.pb", "y", {0x4900, 0x4900, 0x4900});  // 10
+  const ProgramResult differs = RunCase(folder);
+  EXPECT_EQ(differs.exit_code, 1) << differs.out << differs.err;
+  EXPECT_THAT(differs.out, HasSubstr("DIFFERS: "));
 }
 
 TEST(OnnxCases, AreRefusedInOneLine) {
