@@ -414,8 +414,9 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return OptimizeAndTell(larger, index, cost, options);
   };
   ISOMER_ASSIGN_OR_RETURN(const OptimizeResult result,
-                          SeeksThroughput() ? PlanForThroughput(of_batch, &trials)
-                                            : OptimizeAndTell(model, index, cost, options));
+                          SeeksThroughput()
+                              ? PlanForThroughput(cost.machine().num_devices(), of_batch, &trials)
+                              : OptimizeAndTell(model, index, cost, options));
   if (const std::string& note = result.searches.cache_note; !note.empty()) {
     PrintNote(note);
   }

@@ -1,5 +1,6 @@
 #include "optimizer/objective_main.h"
 
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -15,7 +16,8 @@
 ABSL_FLAG(
     std::string, objective, "latency",
     "in inference: latency, the least time of a step of the model's batch; or throughput, the "
-    "batch, of 1, 2, 4 and so on, with most samples a second (docs/inference.md)");
+    "batch, of 1, 2, 4 and so on, that the devices can share out, with most samples a second "
+    "(docs/inference.md)");
 ABSL_FLAG(double, most_step_ms, 0,
           "with --objective=throughput: a step may take no longer; 0: as long as it does");
 
@@ -44,13 +46,21 @@ absl::Status CheckObjective(bool training) {
 
 bool SeeksThroughput() { return absl::GetFlag(FLAGS_objective) == "throughput"; }
 
+std::vector<int64_t> BatchesToTry(int64_t devices) {
+  const int64_t odd_part = devices >> std::countr_zero(static_cast<uint64_t>(devices));
+  std::vector<int64_t> batches;
+  for (int64_t batch = 1; batch < odd_part; batch *= 2) batches.push_back(batch);
+  for (int64_t batch = odd_part; batch <= kMostBatch; batch *= 2) batches.push_back(batch);
+  return batches;
+}
+
 absl::StatusOr<OptimizeResult> PlanForThroughput(
-    const std::function<absl::StatusOr<OptimizeResult>(int64_t batch)>& plan,
+    int64_t devices, const std::function<absl::StatusOr<OptimizeResult>(int64_t batch)>& plan,
     std::vector<BatchTrial>* trials) {
   const double most_us = absl::GetFlag(FLAGS_most_step_ms) * 1000;
   std::optional<OptimizeResult> best;
   double best_per_s = 0;
-  for (int64_t batch = 1; batch <= kMostBatch; batch *= 2) {
+  for (const int64_t batch : BatchesToTry(devices)) {
     ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, plan(batch));
     BatchTrial trial{.batch = batch,
                      .step_us = result.plan.predicted_step_us,

@@ -29,11 +29,15 @@ struct BatchTrial {
   bool fits = false, in_time = false;
 };
 
-// The plan of most samples/s whose step takes no longer than --most_step_ms, of the batches 1, 2, 4
-// and so on until a step does not fit, or is too long. If none is in time, the first. `plan`: for
-// that batch.
+// Each about twice the one before, and from the odd part of the number of devices on multiples of
+// it, as no other batch can be shared out by all: of 6 devices 1, 2, 3, 6, 12 and so on.
+// REQUIRES: devices >= 1.
+std::vector<int64_t> BatchesToTry(int64_t devices);
+
+// The plan of most samples/s whose step takes no longer than --most_step_ms, of BatchesToTry until
+// a step does not fit, or is too long. If none is in time, the first. `plan`: for that batch.
 absl::StatusOr<OptimizeResult> PlanForThroughput(
-    const std::function<absl::StatusOr<OptimizeResult>(int64_t batch)>& plan,
+    int64_t devices, const std::function<absl::StatusOr<OptimizeResult>(int64_t batch)>& plan,
     std::vector<BatchTrial>* trials);
 
 std::string TrialsText(const std::vector<BatchTrial>& trials);

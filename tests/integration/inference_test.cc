@@ -294,6 +294,22 @@ TEST(Inference, ThroughputChoosesTheBatch) {
   ExpectGoldenMessages("isomer-optimize", refused.err);
 }
 
+// A batch of a power of two would leave one of three devices idle.
+TEST(Inference, TheBatchOfMostThroughputIsSharedOutByAllDevices) {
+  const std::string json = ScratchFile("three.json");
+  const ProgramResult result = RunBinary(
+      "isomer-optimize", {"zoo:mlp?layers=4&inputs=16&hidden=1024&classes=16", "--mode=inference",
+                          "--machine=dgx_h100", "--nodes=1", "--devices_per_node=3",
+                          "--device_memory_gib=0.03", "--objective=throughput", "--cache=false",
+                          "--out=" + ScratchFile("three.plan"), "--json=" + json});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string summary = *ReadFile(json);
+  for (const char* batch : {"1", "2", "3", "6", "12", "24"}) {
+    EXPECT_THAT(summary, HasSubstr(absl::StrCat("\"batch\": ", batch, ",")));
+  }
+  EXPECT_THAT(result.out, HasSubstr("batch over 3 devices of a node"));
+}
+
 TEST(Inference, RefusesWhatItCannotGenerate) {
   const std::string decoder = Decoder("gpt", "1");
   const auto error = [](const std::vector<std::string>& arguments) {
