@@ -1,5 +1,8 @@
 #include "rules/matching/rule_matcher.h"
 
+#include <set>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "pcg/support/data_path.h"
@@ -76,6 +79,39 @@ TEST_F(RuleMatching, FindsWhatEachRuleFindsByItself) {
     const std::vector<RuleMatch> matches = matcher.Find(index);
     ASSERT_TRUE(ApplyStep(*matches[0].rule, matches[0].step, &graph).ok());
   }
+}
+
+// Products with a common operand become one, unless one is computed from the other: by what is
+// between them, far behind both, or at once.
+TEST_F(RuleMatching, JoinsNothingWithWhatIsComputedFromIt) {
+  Graph graph;
+  const TensorRef x = graph.AddInput("x", SequentialType({16, 16}));
+  const auto weight = [&](const char* name) {
+    return graph.AddWeight(name, SequentialType({16, 16}));
+  };
+  const TensorRef first = graph.AddOp(OpKind::kMatMul, {x, weight("a")}).value();
+  const TensorRef apart = graph.AddOp(OpKind::kMatMul, {x, weight("b")}).value();
+  TensorRef between = first;
+  for (int i = 0; i < 3; ++i) between = graph.AddOp(OpKind::kTanh, {between}).value();
+  const TensorRef later = graph.AddOp(OpKind::kMatMul, {x, between}).value();
+  const TensorRef last = graph.AddOp(OpKind::kMatMul, {x, later}).value();
+  graph.AddOutput("y", last);
+  graph.AddOutput("z", apart);
+  const GraphIndex index(graph);
+  std::set<std::set<NodeId>> joined;
+  for (const Rule* rule : WithSources()) {
+    for (const DerivationStep& step : FindMatches(index, *rule, {}, {})) {
+      Graph changed = graph;
+      EXPECT_TRUE(ApplyStep(*rule, step, &changed).ok()) << rule->ToString();
+      const bool joins = rule->source.nodes.size() == 2 && rule->source.outputs.size() == 2 &&
+                         rule->source.nodes[0].kind == OpKind::kMatMul &&
+                         rule->source.nodes[1].kind == OpKind::kMatMul;
+      if (joins) joined.insert({step.nodes.begin(), step.nodes.end()});
+    }
+  }
+  const std::set<std::set<NodeId>> expected = {
+      {first.node, apart.node}, {apart.node, later.node}, {apart.node, last.node}};
+  EXPECT_EQ(joined, expected);
 }
 
 }  // namespace
