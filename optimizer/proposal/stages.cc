@@ -280,6 +280,7 @@ std::vector<int> StagesOfCalls(const BlockEstimates& estimates,
                                absl::Span<const StageRoom> rooms) {
   const auto& nodes = estimates.compute().nodes;
   const size_t count = nodes.size(), stages = block_of_stage.size();
+  if (count == 0 || stages > count) return {};
   if (stages == 1 && rooms.empty()) return std::vector<int>(count, 0);
   const std::vector<StageRange> ranges = RangesOf(estimates.compute(), bound);
   // Ranges grow along edges, so this is a topological order.

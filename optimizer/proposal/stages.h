@@ -91,8 +91,7 @@ struct StageRoom {
 // `block_of_stage[s]`. Stages are cut from an order of the calls that is the graph's but where it
 // does not suit those that are bound: what leads to a call of stage s goes before what follows from
 // one of a later stage. `rooms`: of each stage, or empty: they hold anything. Empty: so many
-// stages, none of them empty, do not suit, or do not hold the calls. REQUIRES: not more stages than
-// calls.
+// stages, none of them empty, do not suit, as more than there are calls, or do not hold the calls.
 std::vector<int> StagesOfCalls(const BlockEstimates& estimates,
                                absl::Span<const int64_t> block_of_stage,
                                const BoundStages& bound = {},

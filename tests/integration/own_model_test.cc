@@ -91,5 +91,18 @@ TEST_F(OwnModel, WithARowOfPaddingIsThatOfTheUserInBothModes) {
   }
 }
 
+// Nothing is left to cut into stages.
+TEST_F(OwnModel, ThatComputesNothingHasAPlan) {
+  OnnxFile file(18);
+  file.Input("x", {4, 3}).Node("Identity", {"x"}, {"y"}).Output("y", {4, 3});
+  const std::string model = ScratchFile("nothing.onnx");
+  ASSERT_TRUE(WriteFileAtomically(model, file.Bytes()).ok());
+  for (const char* search : {"--search=hierarchical", "--search=mcmc"}) {
+    Optimize(model, {"--mode=inference", search});
+    const ProgramResult verified = Verify(model);
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  }
+}
+
 }  // namespace
 }  // namespace isomer
