@@ -60,8 +60,15 @@ absl::StatusOr<OptimizeResult> PlanForThroughput(
   const double most_us = absl::GetFlag(FLAGS_most_step_ms) * 1000;
   std::optional<OptimizeResult> best;
   double best_per_s = 0;
+  absl::Status refused;
   for (const int64_t batch : BatchesToTry(devices)) {
-    ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, plan(batch));
+    absl::StatusOr<OptimizeResult> planned = plan(batch);
+    // A batch that is too small for a baseline's degrees, before one is large enough.
+    if (absl::IsInvalidArgument(planned.status()) && trials->empty()) {
+      if (refused.ok()) refused = planned.status();
+      continue;
+    }
+    ISOMER_ASSIGN_OR_RETURN(OptimizeResult result, std::move(planned));
     BatchTrial trial{.batch = batch,
                      .step_us = result.plan.predicted_step_us,
                      .peak_bytes = result.plan.predicted_peak_bytes,
@@ -76,6 +83,7 @@ absl::StatusOr<OptimizeResult> PlanForThroughput(
     // Larger ones need more memory, and take longer.
     if (!is_good) break;
   }
+  if (!best.has_value()) return refused;
   return *std::move(best);
 }
 

@@ -35,7 +35,8 @@ struct BatchTrial {
 std::vector<int64_t> BatchesToTry(int64_t devices);
 
 // The plan of most samples/s whose step takes no longer than --most_step_ms, of BatchesToTry until
-// a step does not fit, or is too long. If none is in time, the first. `plan`: for that batch.
+// a step does not fit, or is too long. If none is in time, the first. `plan`: for that batch; the
+// first are passed over if they are invalid arguments, which is the error if all are.
 absl::StatusOr<OptimizeResult> PlanForThroughput(
     int64_t devices, const std::function<absl::StatusOr<OptimizeResult>(int64_t batch)>& plan,
     std::vector<BatchTrial>* trials);

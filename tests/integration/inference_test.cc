@@ -310,6 +310,19 @@ TEST(Inference, TheBatchOfMostThroughputIsSharedOutByAllDevices) {
   EXPECT_THAT(result.out, HasSubstr("batch over 3 devices of a node"));
 }
 
+// Three data-parallel pipelines cannot share out a batch of 1 or 2.
+TEST(Inference, ABatchTooSmallForABaselineIsPassedOver) {
+  const std::string json = ScratchFile("pipelines.json");
+  const ProgramResult result = RunBinary(
+      "isomer-optimize",
+      {"zoo:mlp?layers=2&inputs=16&hidden=64&classes=16", "--mode=inference", "--machine=dgx_h100",
+       "--nodes=1", "--devices_per_node=6", "--device_memory_gib=0.0005", "--objective=throughput",
+       "--plan=grid", "--pipeline=2", "--out=" + ScratchFile("pipelines.plan"), "--json=" + json});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(*ReadFile(json), HasSubstr("\"batch\": 3,"));
+  EXPECT_THAT(*ReadFile(json), Not(HasSubstr("\"batch\": 2,")));
+}
+
 TEST(Inference, RefusesWhatItCannotGenerate) {
   const std::string decoder = Decoder("gpt", "1");
   const auto error = [](const std::vector<std::string>& arguments) {
