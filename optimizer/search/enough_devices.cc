@@ -106,6 +106,8 @@ std::optional<std::string> NoPlanFitsText(const Model& model, const OptimizeOpti
                         ", and ", machine.device_name(), " has ", BytesText(machine.memory_bytes()),
                         !options.training ? "" : "; --loss_alone leaves out all but the loss");
   }
+  // What a configuration would take that a user names is an answer, too.
+  if (!options.plan.empty()) return std::nullopt;
   const int64_t stored = LeastWeightBytes(model, options, machine);
   const int64_t memory = machine.total_memory_bytes();
   if (stored <= memory) return std::nullopt;

@@ -24,7 +24,7 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
 
 // One line on a model of which no plan fits: outputs that one device gives back whole are larger
 // than its memory, and the largest is named, or weights and what training keeps of them are larger
-// than all devices' memory. nullopt: they are not.
+// than all devices' memory and a search would look for a plan. nullopt: they are not.
 std::optional<std::string> NoPlanFitsText(const Model& model, const OptimizeOptions& options,
                                           const Machine& machine);
 

@@ -88,13 +88,23 @@ TEST_F(LossFlags, OutputsThatLeaveNoRoomAreLeftOut) {
 
 // What weights and their states take of all devices is known without a search.
 TEST_F(LossFlags, WeightsThatAllDevicesCannotHoldAreRefused) {
-  const ProgramResult refused =
-      RunBinary("isomer-optimize", {"zoo:mlp?layers=2&inputs=1024&hidden=1024&classes=8&batch=64",
-                                    "--machine=dgx_h100", "--nodes=1", "--device_memory_gib=0.0004",
-                                    "--out=" + plan_});
+  std::vector<std::string> arguments = {
+      "zoo:mlp?layers=2&inputs=1024&hidden=1024&classes=8&batch=64",
+      "--machine=dgx_h100",
+      "--nodes=1",
+      "--device_memory_gib=0.0004",
+      "--cache=false",
+      "--out=" + plan_};
+  const ProgramResult refused = RunBinary("isomer-optimize", arguments);
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("does not fit: weights and their states are"));
   EXPECT_THAT(refused.err, HasSubstr("it takes 2 such nodes at least"));
+  // What a configuration would take is said all the same.
+  arguments.push_back("--plan=data_parallel");
+  const ProgramResult asked = RunBinary("isomer-optimize", arguments);
+  EXPECT_EQ(asked.exit_code, 1);
+  EXPECT_THAT(asked.err, HasSubstr("does not fit: the smallest plan found needs"));
+  EXPECT_THAT(asked.out, HasSubstr("(it does not fit)"));
 }
 
 // A training step as most people export it: labels are an input, the loss the only output, whatever
