@@ -55,6 +55,12 @@ TEST_P(StoredBytes, AreNoMoreThanWhatAStepTakes) {
   for (const auto& [now, plan] : plans) {
     EXPECT_LE(LeastStoredBytes(plan, plan.update), plan.predicted_peak_bytes);
     EXPECT_GT(LeastStoredBytes(plan, plan.update), 0);
+    // Of any plan of its graph, and so of this one.
+    const int64_t moments = NumMicroBatches(plan.graph, plan.views).value_or(1);
+    const int64_t on_all = LeastStoredOnAll(plan.graph, plan.precision, plan.update,
+                                            moments > 1 ? Keeps::kSums : Keeps::kStates);
+    EXPECT_LE(on_all, plan.num_devices * LeastStoredBytes(plan, plan.update));
+    EXPECT_GE(static_cast<double>(on_all), 3 * kWeightBytes);
     for (const auto& [method, other] : plans) {
       EXPECT_LE(LeastStoredBytes(plan, other.update), other.predicted_peak_bytes);
       // Here as much as two buckets of all gradients, and weights that are all gathered at once.
