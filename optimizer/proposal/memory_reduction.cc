@@ -92,10 +92,9 @@ class MemoryReduction {
   // False: no plan of several micro-batches fits.
   bool SumsMayBeStored() const {
     const Plan& plan = contest_.best().plan;
-    UpdateOptions least = plan.update;
-    least.states_on_host = cost_.machine().has_host_memory();
-    return LeastStoredOnAll(plan.graph, plan.precision, least, Keeps::kSums) <=
-           cost_.machine().total_memory_bytes();
+    const Machine& machine = cost_.machine();
+    return LeastStoredOnAll(plan.graph, plan.precision, plan.update, Keeps::kSums, machine) <=
+           machine.total_memory_bytes();
   }
 
   bool IsDone() const { return contest_.fits() || deadline_.Reached().has_value(); }
@@ -111,8 +110,8 @@ class MemoryReduction {
     const auto try_at = [&](size_t i) {
       return Try({prices[i], options_.micro_batches.value_or(1)}).status();
     };
-    size_t over = 0, fits = prices.size() - 1;
     if (prices.empty() || IsDone()) return absl::OkStatus();
+    size_t over = 0, fits = prices.size() - 1;
     ISOMER_RETURN_IF_ERROR(try_at(over));
     if (fits == over || IsDone()) return absl::OkStatus();
     ISOMER_RETURN_IF_ERROR(try_at(fits));
@@ -214,7 +213,8 @@ class MemoryReduction {
     std::vector<Hopeful> hopeful;
     std::optional<double> compute_us;  // however weights are updated
     for (const UpdateOptions& way : ways) {
-      if (!IsStored(plan, way) && (contest_.fits() || &way != &ways.back())) continue;
+      const bool is_stored = IsStored(plan, way);
+      if (!is_stored && (contest_.fits() || &way != &ways.back())) continue;
       if (compute_us.has_value() && contest_.fits()) {
         const auto least_bytes = static_cast<int64_t>(
             static_cast<double>(EstimatedPeakWith(way, plan, &cost_.machine())) /
@@ -227,12 +227,11 @@ class MemoryReduction {
       const int entry = Enter(plan, way, least, origin);
       ISOMER_ASSIGN_OR_RETURN(const Prediction prediction, contest_.PredictionOf(entry));
       if (contest_.Fits(prediction) || prediction.step_us >= contest_.step_us()) break;
-      hopeful.push_back({way, contest_.ComputeUsOf(entry), prediction.peak_bytes});
-      compute_us = hopeful.back().compute_us;
+      compute_us = contest_.ComputeUsOf(entry);
+      if (is_stored) hopeful.push_back({way, *compute_us, prediction.peak_bytes});
     }
     for (const auto& [way, compute_us, peak_bytes] : hopeful) {
       if (deadline_.Reached().has_value()) break;
-      if (!IsStored(plan, way)) continue;
       ISOMER_ASSIGN_OR_RETURN(const bool fits,
                               Recompute(plan, way, compute_us, peak_bytes, origin));
       if (fits) break;
@@ -252,8 +251,9 @@ class MemoryReduction {
     const WeightBytes each = BytesOfWeight(fastest.precision, fastest.update.optimizer,
                                            fastest.update.gradient_sums, fastest.update.averages,
                                            fastest.update.clips, fastest.update.state_precision);
-    if (!options_.training || !cost_.machine().has_host_memory() || each.trained == 0)
+    if (!options_.training || !cost_.machine().has_host_memory() || each.trained == 0) {
       return absl::OkStatus();
+    }
     Plan smallest = contest_.best().plan;
     ISOMER_ASSIGN_OR_RETURN(std::vector<UpdateOptions> ways, WaysToUpdate(fastest));
     for (UpdateOptions& way : ways) way.states_on_host = true;

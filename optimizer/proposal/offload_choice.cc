@@ -156,11 +156,6 @@ class OffloadChoice {
   std::map<double, std::pair<int, double>> ranks_;  // by share
 };
 
-bool HasHostMemory(const Machine& machine) {
-  return absl::c_all_of(machine.kinds,
-                        [](const DeviceKind& kind) { return kind.host_bytes_per_us > 0; });
-}
-
 }  // namespace
 
 constinit const Proposer kOffload = {
@@ -169,7 +164,7 @@ constinit const Proposer kOffload = {
     [](const SearchContext& context, const Submachine&) {
       const Contest& contest = context.contest;
       return context.options.may_offload && context.options.training && !contest.empty() &&
-             !context.step.recompute.has_value() && HasHostMemory(context.cost.machine()) &&
+             !context.step.recompute.has_value() && context.cost.machine().has_host_memory() &&
              (!contest.fits() || !contest.best().plan.recomputed.empty());
     },
     [](SearchContext* context, Submachine*) { return OffloadChoice(context).Run(); }};

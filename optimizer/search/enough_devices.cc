@@ -61,15 +61,6 @@ WholeOutputs OutputsOf(const Model& model, bool training) {
   return outputs;
 }
 
-// Of any plan, on all devices together.
-int64_t LeastWeightBytes(const Model& model, const OptimizeOptions& options,
-                         const Machine& machine) {
-  UpdateOptions least = options.update;
-  least.states_on_host = machine.has_host_memory();
-  return LeastStoredOnAll(model.graph, options.precision, least,
-                          options.training ? Keeps::kStates : Keeps::kWeights);
-}
-
 }  // namespace
 
 absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
@@ -108,14 +99,16 @@ std::optional<std::string> NoPlanFitsText(const Model& model, const OptimizeOpti
   }
   // What a configuration would take that a user names is an answer, too.
   if (!options.plan.empty()) return std::nullopt;
-  const int64_t stored = LeastWeightBytes(model, options, machine);
+  const int64_t stored =
+      LeastStoredOnAll(model.graph, options.precision, options.update,
+                       options.training ? Keeps::kStates : Keeps::kWeights, machine);
   const int64_t memory = machine.total_memory_bytes();
   if (stored <= memory) return std::nullopt;
   const int64_t nodes = machine.num_nodes();
   return absl::StrCat("does not fit: weights", options.training ? " and their states" : "", " are ",
                       BytesText(stored), ", and ", machine.num_devices(), " ",
                       machine.device_name(), " have ", BytesText(memory), "; it takes ",
-                      nodes * stored / memory + 1, " such nodes at least");
+                      (nodes * stored + memory - 1) / memory, " such nodes at least");
 }
 
 std::optional<std::string> OutputsLeaveNoRoomText(const Model& model, const Machine& machine) {

@@ -78,8 +78,9 @@ int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update, const Ma
 }
 
 int64_t LeastStoredOnAll(const Graph& graph, DataType precision, const UpdateOptions& update,
-                         Keeps keeps) {
-  const bool has_states = keeps != Keeps::kWeights && !update.states_on_host;
+                         Keeps keeps, const Machine& machine) {
+  const bool has_states =
+      keeps != Keeps::kWeights && !update.states_on_host && !machine.has_host_memory();
   const auto bytes_of = [&](const TensorType& type, DataType stored) {
     const WeightBytes each = BytesOfWeight(stored, update.optimizer, update.gradient_sums,
                                            update.averages, update.clips, update.state_precision);

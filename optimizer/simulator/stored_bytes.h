@@ -19,10 +19,11 @@ namespace isomer {
 int64_t LeastStoredBytes(const Plan& plan, const UpdateOptions& update,
                          const Machine* machine = nullptr);
 
-// The same of all devices together, of any plan of `graph`.
+// The same of all devices of `machine` together, of any plan of `graph`; states may be on hosts
+// that have memory for them.
 enum class Keeps { kWeights, kStates, kSums };  // in inference; training; of several micro-batches
 int64_t LeastStoredOnAll(const Graph& graph, DataType precision, const UpdateOptions& update,
-                         Keeps keeps);
+                         Keeps keeps, const Machine& machine);
 
 // What the peak of a predicted plan becomes with another update, if what a step holds besides what
 // is stored stays. Off by what synchronisation holds for a while: buckets, and gathered weights.

@@ -159,7 +159,7 @@ std::vector<NodeId> Matcher::RootCandidates(const PartialMatch& match, int patte
     for (const Graph::Use& use : index_.UsersOf(tensor->node)) {
       if (graph_.node(use.user).op.kind() == node.kind) users.push_back(use.user);
     }
-    std::sort(users.begin(), users.end());
+    // They are in the order of ids.
     users.erase(std::unique(users.begin(), users.end()), users.end());
     return users;
   }

@@ -57,8 +57,9 @@ TEST_P(StoredBytes, AreNoMoreThanWhatAStepTakes) {
     EXPECT_GT(LeastStoredBytes(plan, plan.update), 0);
     // Of any plan of its graph, and so of this one.
     const int64_t moments = NumMicroBatches(plan.graph, plan.views).value_or(1);
-    const int64_t on_all = LeastStoredOnAll(plan.graph, plan.precision, plan.update,
-                                            moments > 1 ? Keeps::kSums : Keeps::kStates);
+    const int64_t on_all =
+        LeastStoredOnAll(plan.graph, plan.precision, plan.update,
+                         moments > 1 ? Keeps::kSums : Keeps::kStates, cost_.machine());
     EXPECT_LE(on_all, plan.num_devices * LeastStoredBytes(plan, plan.update));
     EXPECT_GE(static_cast<double>(on_all), 3 * kWeightBytes);
     for (const auto& [method, other] : plans) {
