@@ -19,7 +19,7 @@
     "training or inference")                                                                       \
   X(bool, loss_alone, false,                                                                       \
     "in training, a step gives back its loss and no other output; so it does without the option "  \
-    "where others leave no room on a device, as the logits of a large batch")                   \
+    "where others take more than an eighth of a device, as the logits of a large batch")           \
   X(std::string, loss, "auto",                                                                     \
     "in training: cross_entropy (of logits and labels), mse, none (the output is a "               \
     "loss), or auto, which prints what it takes; of the first output, or KIND:OUTPUT")             \
