@@ -199,8 +199,8 @@ END {
 # Patterns of files, and how many lines they may have together.
 size_limits=(
   '1500 verifier/certificate/*.[ch]*'
-  '2500 rules/theorems/*.[ch]*'
-  '2350 verifier/elements/*.[ch]*'
+  '2575 rules/theorems/*.[ch]*'
+  '2700 verifier/elements/*.[ch]*'
   '2700 pcg/schedule/check/*.[ch]*'
 )
 for limit in "${size_limits[@]}"; do

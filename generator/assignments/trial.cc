@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -11,6 +12,11 @@ namespace {
 
 void Draw(Random* random, PrimeField* value) {
   *value = PrimeField::FromRaw((*random)() % PrimeField::kPrime);
+}
+void Draw(Random* random, PartialField* value) {
+  PrimeField drawn;
+  Draw(random, &drawn);
+  *value = drawn;
 }
 void Draw(Random* random, double* value) {
   *value = std::uniform_real_distribution<double>(0.1, 1)(*random) * (Chance(random, 50) ? 1 : -1);
@@ -63,12 +69,7 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
     for (int64_t e = 0; e < array.size(); ++e) {
       T& element = array.data[e];
       if (!IsFloat(type.dtype)) {
-        const T one = [] {
-          if constexpr (std::is_same_v<T, PrimeField>)
-            return PrimeField::FromRaw(1);
-          else
-            return T(1);
-        }();
+        const T one = Number<T>::FromDouble(1);
         element = T();
         int64_t bound = 3;
         if (type.dtype == DataType::kBool)
@@ -85,6 +86,7 @@ Value<T> RandomValue(const TensorType& type, Random* random) {
 
 template Value<double> RandomValue<double>(const TensorType&, Random*);
 template Value<PrimeField> RandomValue<PrimeField>(const TensorType&, Random*);
+template Value<PartialField> RandomValue<PartialField>(const TensorType&, Random*);
 
 namespace {
 

@@ -59,7 +59,7 @@ std::vector<RuleCheck> CheckRules(const std::vector<Rule>& rules, const CheckOpt
 
 // How the two sides differ at one binding.
 struct Differences {
-  bool exact = true;  // over the field
+  bool exact = true;  // over the field, wherever both are defined
   double forward = 0, gradient = 0;
   bool has_gradient = false, zero_gradient = true;
   bool has_value = true;  // false: the source has none at these numbers

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/ir/parallel_operator.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/support/status_macros.h"
@@ -55,7 +56,7 @@ void AddTo(const Array<T>& from, Array<T>* to) {
 // Integers are truncated towards zero, truth values are 0 or 1; floats stay real numbers.
 template <typename T>
 void Normalize(DataType dtype, Array<T>* array) {
-  if constexpr (!std::is_same_v<T, PrimeField>) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (IsFloat(dtype)) return;
     for (T& value : array->data) value = dtype == DataType::kBool ? value != 0 : std::trunc(value);
   }
@@ -340,11 +341,11 @@ absl::StatusOr<std::vector<ShardedValue<T>>> RunBackward(
 }
 
 template struct ShardedValue<double>;
-template struct ShardedValue<PrimeField>;
+template struct ShardedValue<PartialField>;
 template absl::StatusOr<ShardedValues<double>> RunForward<double>(
     const ShardedPattern&, std::vector<ShardedValue<double>>);
-template absl::StatusOr<ShardedValues<PrimeField>> RunForward<PrimeField>(
-    const ShardedPattern&, std::vector<ShardedValue<PrimeField>>);
+template absl::StatusOr<ShardedValues<PartialField>> RunForward<PartialField>(
+    const ShardedPattern&, std::vector<ShardedValue<PartialField>>);
 template absl::StatusOr<std::vector<ShardedValue<double>>> RunBackward<double>(
     const ShardedPattern&, const ShardedValues<double>&, const std::vector<ShardedValue<double>>&);
 

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "pcg/evaluation/loop_nest.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/evaluation/traced_number.h"
 #include "pcg/support/status_macros.h"
 
@@ -171,5 +172,7 @@ ISOMER_INSTANTIATE(PrimeField)
 #undef ISOMER_INSTANTIATE
 template absl::StatusOr<std::vector<Array<Traced>>> Evaluate<Traced>(
     const Declaration&, const IterationBox&, absl::Span<const Array<Traced>* const>);
+template absl::StatusOr<std::vector<Array<PartialField>>> Evaluate<PartialField>(
+    const Declaration&, const IterationBox&, absl::Span<const Array<PartialField>* const>);
 
 }  // namespace isomer

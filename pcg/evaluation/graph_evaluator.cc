@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluation/evaluator.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/ir/type_inference.h"
 #include "pcg/support/check.h"
 #include "pcg/support/status_macros.h"
@@ -133,7 +134,7 @@ struct Call {
 // Integers are truncated towards zero, truth values are 0 or 1; floats stay real numbers.
 template <typename T>
 void NormalizeElements(DataType dtype, Array<T>* array) {
-  if constexpr (!std::is_same_v<T, PrimeField>) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (IsFloat(dtype)) return;
     for (T& value : array->data) value = dtype == DataType::kBool ? value != 0 : std::trunc(value);
   }
@@ -325,5 +326,8 @@ ISOMER_INSTANTIATE(double)
 ISOMER_INSTANTIATE(float)
 ISOMER_INSTANTIATE(PrimeField)
 #undef ISOMER_INSTANTIATE
+template std::vector<Array<PartialField>> Meaning<PartialField>(const Value<PartialField>&);
+template absl::StatusOr<Values<PartialField>> EvaluateGraph<PartialField>(
+    const Graph&, const std::map<NodeId, Value<PartialField>>&);
 
 }  // namespace isomer

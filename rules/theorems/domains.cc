@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/evaluation/exact_number.h"
 #include "pcg/ir/operator_facts.h"
 #include "rules/theorems/declaration_facts.h"
 #include "rules/theorems/needed_operands.h"
@@ -67,6 +68,72 @@ class Terms {
   std::vector<Term> terms_;
   std::map<int, TermId> inputs_;
   std::map<std::tuple<std::string, std::vector<TermId>, int>, TermId> ids_;
+};
+
+// Terms as multiples of others and sums of two of these: 2 y and y - 3 y are multiples of y, z - x
+// is one of x - z. Where one of two multiples is zero, so is the other. Longer sums stay as they
+// are: x - (x + y) is zero in floats where y is only small.
+class LinearForms {
+ public:
+  explicit LinearForms(const Terms& terms) : terms_(terms) {}
+
+  // Of the terms seen so far and those in their sums, the first that `id` is a multiple of, by a
+  // number other than 0. What is 0 is a multiple of itself alone.
+  TermId MultipleOf(TermId id) {
+    const Form& form = FormOf(id);
+    if (form.empty()) return id;
+    if (form.size() == 1) return form.begin()->first;
+    std::string text;
+    for (const auto& [term, factor] : form) {
+      absl::StrAppend(&text, term, "*", (factor / form.begin()->second).ToString(), " ");
+    }
+    return first_.emplace(std::move(text), id).first->second;
+  }
+
+ private:
+  using Form = std::map<TermId, ExactNumber>;
+
+  const Form& FormOf(TermId id) {
+    if (const auto known = forms_.find(id); known != forms_.end()) return known->second;
+    const CallWithDomain* call = terms_[id].call;
+    const OpKind kind = call == nullptr ? OpKind::kInput : call->kind;
+    std::vector<ExactNumber> factors;  // of the operands
+    if (kind == OpKind::kAdd) factors = {1, 1};
+    if (kind == OpKind::kSub) factors = {1, -1};
+    if (const std::optional<ExactNumber> factor = FactorOf(call)) factors = {*factor};
+    Form form;
+    bool is_short = !factors.empty();
+    for (size_t o = 0; o < factors.size(); ++o) {
+      const Form& operand = FormOf(terms_[id].operands[o]);
+      is_short &= operand.size() == 1 || factors.size() == 1;
+      for (const auto& [term, factor] : operand) {
+        ExactNumber& sum = form[term];
+        sum = sum + factor * factors[o];
+        if (sum.IsZero()) form.erase(term);
+      }
+    }
+    if (!is_short) form = {{id, 1}};
+    return forms_[id] = std::move(form);
+  }
+
+  // Of a Scale. Kept out: the marks that stand for variables, and what is so small that it may be
+  // one.
+  static std::optional<ExactNumber> FactorOf(const CallWithDomain* call) {
+    constexpr double kSmallest = 1e-200;
+    if (call == nullptr || call->kind != OpKind::kScale || call->declaration == nullptr) {
+      return std::nullopt;
+    }
+    for (const Instruction& i : call->declaration->statements[0].body) {
+      if (i.op == ScalarOp::kConstant && std::abs(i.constant) >= kSmallest) {
+        return ExactNumber::FromDouble(i.constant);
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Terms& terms_;
+  std::map<TermId, Form> forms_;
+  std::map<std::string, TermId> first_;  // by form, but for a factor
 };
 
 // The operands whose elements a call moves, where it does nothing else.
@@ -257,24 +324,12 @@ class DomainCheck {
     return result;
   }
 
-  static bool IsNonzeroFactor(const CallWithDomain& call) {
-    // Kept out: the marks that stand for variables, and what is so small that it may be one.
-    constexpr double kSmallest = 1e-200;
-    for (const Instruction& i : call.declaration->statements[0].body) {
-      if (i.op == ScalarOp::kConstant && !(std::abs(i.constant) >= kSmallest)) return false;
-    }
-    return true;
-  }
-
   // The operands that are not zero where the call's value is not, and the other way round.
   static std::vector<int> FactorsOf(const Term& term) {
     switch (term.call->kind) {
-      case OpKind::kAdd:
-        return term.operands[0] == term.operands[1] ? std::vector<int>{0} : std::vector<int>{};
       case OpKind::kMul:
         return {0, 1};
       case OpKind::kDiv:
-      case OpKind::kScale:
       case OpKind::kReduceProd:
         return {0};
       default:
@@ -295,6 +350,9 @@ class DomainCheck {
       for (int o : MovedOperands(*call)) Learn(OfOperand(claim, o));
     }
     if (domain != Domain::kNonzero) return;
+    if (const TermId multiple = linear_.MultipleOf(ids[0]); multiple != ids[0]) {
+      Learn({Domain::kNonzero, "", {multiple}});
+    }
     for (int o : FactorsOf(terms_[ids[0]])) Learn(OfOperand(claim, o));
   }
 
@@ -348,7 +406,9 @@ class DomainCheck {
     if (is_element && of_all(moved)) return true;
     if (domain != Domain::kNonzero) return false;
     if (call->kind == OpKind::kReciprocal) return true;
-    if (call->kind == OpKind::kScale && !IsNonzeroFactor(*call)) return false;
+    if (const TermId multiple = linear_.MultipleOf(ids[0]); multiple != ids[0]) {
+      return Holds({Domain::kNonzero, "", {multiple}});
+    }
     const std::vector<int> factors = FactorsOf(terms_[ids[0]]);
     return !factors.empty() && of_all(factors);
   }
@@ -365,6 +425,7 @@ class DomainCheck {
   }
 
   Terms terms_;
+  LinearForms linear_{terms_};
   const SideOfTerms source_, target_;
   std::set<TermId> needed_;
   std::set<Claim> known_;

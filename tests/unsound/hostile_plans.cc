@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/evaluation/evaluator.h"
-#include "pcg/evaluation/number.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/support/hash.h"
 #include "verifier/certificate/replay_graph.h"
 #include "verifier/certificate/stated_step.h"
@@ -415,7 +415,10 @@ bool AppliesExp(const Graph& graph) {
   return false;
 }
 
-bool AreAlike(const std::vector<PrimeField>& a, const std::vector<PrimeField>& b) { return a == b; }
+// Wherever both are defined.
+bool AreAlike(const std::vector<PartialField>& a, const std::vector<PartialField>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), MayBeEqual);
+}
 // But for rounding.
 bool AreAlike(const std::vector<double>& a, const std::vector<double>& b) {
   constexpr double kTolerance = 1e-9;
@@ -454,7 +457,7 @@ std::string DifferenceSeen(const Graph& model, const Graph& plan, bool training,
   const bool in_field = !AppliesExp(model) && !AppliesExp(plan);
   for (uint64_t draw = 0; draw < kDraws; ++draw) {
     const std::string difference = in_field
-                                       ? DifferenceOfValues<PrimeField>(model, plan, seed + draw)
+                                       ? DifferenceOfValues<PartialField>(model, plan, seed + draw)
                                        : DifferenceOfValues<double>(model, plan, seed + draw);
     if (!difference.empty()) return difference;
     const auto expected = Results(model, training, seed + draw);

@@ -27,6 +27,13 @@ void ExpectProved(const std::vector<Rule>& rules) {
   }
 }
 
+void ExpectRefuted(const std::vector<Rule>& rules) {
+  Prover prover;
+  for (const Rule& rule : rules) {
+    EXPECT_EQ(prover.Prove(rule).verdict, ProofRecord::Verdict::kRefuted) << rule.ToString();
+  }
+}
+
 void ExpectNotProved(const std::vector<Rule>& rules) {
   Prover prover;
   for (const Rule& rule : rules) {
@@ -187,6 +194,131 @@ TEST(ByDefinition, QuotientsOfProducts) {
       RuleFromText("reciprocal(add(x0, x1)) -> add(reciprocal(x0), reciprocal(x1))", kTwo),
       RuleFromText("div(mul(x0, x1), x0) -> scale(x1; factor=2.0)", {{2, 2}}, {SameType(0, 1)}),
       RuleFromText("reciprocal(scale(x0; factor=f)) -> scale(reciprocal(x0); factor=f)", kOne),
+  });
+}
+
+// Where the source is defined, what it divides by is not zero.
+TEST(ByDefinition, DivisorsCancel) {
+  const Condition same = SameType(0, 1);
+  ExpectProved({
+      RuleFromText("div(x0, div(x0, sub(div(x1, x0), x2))) -> sub(div(x1, x0), x2)", {{2, 2, 2}},
+                   {same, SameType(0, 2)}),
+      RuleFromText("div(add(x0, x1), div(add(x0, x1), div(x2, add(x0, x1)))) -> "
+                   "div(x2, add(x0, x1))",
+                   {{2, 2, 2}}, {same, SameType(0, 2)}),
+      RuleFromText("div(add(x0, x1), div(x0, div(x2, add(x0, x1)))) -> div(x2, x0)", {{2, 2, 2}},
+                   {same, SameType(0, 2)}),
+      RuleFromText("div(sub(x0, x1), sub(x2, add(x2, x2))) -> div(sub(x1, x0), x2)", {{2, 2, 2}},
+                   {same, SameType(0, 2), NoPartials(2)}),
+      RuleFromText("sub(x0, add(x0, div(x0, sub(x1, x2)))) -> div(x0, sub(x2, x1))", {{2, 2, 2}},
+                   {same, SameType(0, 2), NoPartials(2)}),
+  });
+  ExpectNotProved({
+      // The target divides by what may be zero.
+      RuleFromText("div(x0, x1) -> div(mul(x0, x2), mul(x1, x2))", {{2, 2, 2}},
+                   {same, SameType(0, 2), NoPartials(0), NoPartials(1), NoPartials(2)}),
+      RuleFromText("div(x0, sub(x1, x2)) -> div(x0, add(x1, x2))", {{2, 2, 2}},
+                   {same, SameType(0, 2), NoPartials(2)}),
+      RuleFromText("div(add(x0, x1), div(add(x0, x1), x2)) -> div(x2, add(x0, x1))", {{2, 2, 2}},
+                   {same, SameType(0, 2)}),
+      // Nothing is divided by zero on one side alone.
+      RuleFromText("div(x0, sub(x1, x1)) -> div(x2, sub(x1, x1))", {{2, 2, 2}},
+                   {same, SameType(0, 2), NoPartials(1)}),
+      // A branch that is not taken divides by nothing.
+      RuleFromText("where(x0, div(x1, x2), x1) -> where(x0, div(x1, x2), div(mul(x1, x2), x2))",
+                   {{2, 2, 2}}, {same, SameType(0, 2)}),
+  });
+}
+
+// What is among the numbers that a maximum is taken over adds nothing beside it.
+TEST(ByDefinition, MaximaCoverTheirParts) {
+  const Condition same = SameType(0, 1);
+  ExpectProved({
+      RuleFromText("maximum(x0, maximum(x1, reduce_max(x0; axes=[-1], keepdims=1))) -> "
+                   "maximum(x1, reduce_max(x0; axes=[-1], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("minimum(minimum(x0, x1), reduce_min(reduce_min(x0; axes=[-1], keepdims=1); "
+                   "axes=[-2], keepdims=1)) -> minimum(x1, reduce_min(reduce_min(x0; axes=[-1], "
+                   "keepdims=1); axes=[-2], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("maximum(reduce_max(x0; axes=[-1], keepdims=0), "
+                   "reduce_max(maximum(x1, reduce_max(x0; axes=[-1], keepdims=0)); "
+                   "axes=[-1], keepdims=0)) -> "
+                   "reduce_max(maximum(x1, reduce_max(x0; axes=[-1], keepdims=0)); axes=[-1], "
+                   "keepdims=0)",
+                   {{2, 2}}, {same}),
+  });
+  ExpectNotProved({
+      // The smallest is no more than these.
+      RuleFromText("minimum(x0, reduce_max(x0; axes=[-1], keepdims=1)) -> "
+                   "reduce_max(x0; axes=[-1], keepdims=1)",
+                   kOne),
+      RuleFromText("maximum(x0, maximum(x1, reduce_max(x0; axes=[-1], keepdims=1))) -> "
+                   "maximum(x0, reduce_max(x0; axes=[-1], keepdims=1))",
+                   {{2, 2}}, {same}),
+      RuleFromText("maximum(x0, reduce_min(x0; axes=[-1], keepdims=1)) -> "
+                   "reduce_min(x0; axes=[-1], keepdims=1)",
+                   kOne),
+      // Of another tensor, of another row.
+      RuleFromText("maximum(transpose(x0; perm=[1,0]), reduce_max(x0; axes=[-1], keepdims=1)) -> "
+                   "reduce_max(x0; axes=[-1], keepdims=1)",
+                   {{2}}),
+      RuleFromText("maximum(x0, maximum(x1, reduce_max(x1; axes=[-1], keepdims=1))) -> "
+                   "reduce_max(x1; axes=[-1], keepdims=1)",
+                   {{2, 2}}, {same}),
+      // x0 is no part of the second alone.
+      RuleFromText("reduce_min(minimum(x0, reduce_min(x1; axes=[-1], keepdims=1)); axes=[-1], "
+                   "keepdims=1) -> reduce_min(minimum(x0, reduce_min(minimum(x0, x1); axes=[-2], "
+                   "keepdims=1)); axes=[-1], keepdims=1)",
+                   {{2, 2}}, {same}),
+  });
+}
+
+// Though with a few small numbers the smallest is often among those of the other input.
+TEST(ByDefinition, OneInputMayBeBelowTheOther) {
+  const std::string of_rows = "reduce_min(reduce_min(",
+                    of_all = "; axes=[-1], keepdims=0); axes=[-1], keepdims=0)";
+  ExpectRefuted({
+      RuleFromText(of_rows + "concat(x0, concat(x1, x1; axis=-2); axis=-2)" + of_all + " -> " +
+                       of_rows + "x1" + of_all,
+                   {{2, 2}}, {EqualTo(IntExpr::SizeOf(0, -2), IntExpr::Constant(1))}),
+      RuleFromText(of_rows + "concat(concat(x0, x1; axis=-2), concat(x0, x1; axis=-2); axis=-2)" +
+                       of_all + " -> " + of_rows + "x1" + of_all,
+                   {{2, 2}}, {EqualTo(IntExpr::SizeOf(0, -2), IntExpr::Constant(1))}),
+      RuleFromText("reduce_min(minimum(x0, reduce_min(x1; axes=[-1], keepdims=0)); axes=[-1], "
+                   "keepdims=0) -> reduce_min(minimum(x0, reduce_min(minimum(x0, x1); axes=[-1], "
+                   "keepdims=0)); axes=[-1], keepdims=0)",
+                   {{2, 2}}, {SameType(0, 1)}),
+  });
+}
+
+// A sum over integers is one; a matrix product takes none.
+TEST(ByDefinition, IntegersAreTriedWithIntegerFactors) {
+  ExpectRefuted({RuleFromText(
+      "reduce_sum(reduce_sum(mul(x0, scale(x1; factor=f)); axes=[-2], keepdims=1); axes=[-1], "
+      "keepdims=1) -> matmul(reduce_sum(transpose(x0; swap=-2:-1); axes=[-2], keepdims=1), "
+      "scale(x1; factor=f))",
+      {{2, 2}},
+      {EqualTo(IntExpr::SizeOf(0, -2), IntExpr::SizeOf(1, -2)),
+       EqualTo(IntExpr::SizeOf(1, -1), IntExpr::Constant(1)), Unpartitioned(0, -1)})});
+}
+
+// A sum of n + m times the same is n times that and m times that.
+TEST(ByDefinition, SumsOfWhatDoesNotDependOnTheIndex) {
+  const std::string s = "reduce_sum(x0; axes=[-1], keepdims=1)";
+  ExpectProved({
+      RuleFromText("reduce_sum(sub(" + s + ", concat(" + s +
+                       ", x1; axis=-1)); axes=[-1], "
+                       "keepdims=1) -> reduce_sum(sub(" +
+                       s + ", x1); axes=[-1], keepdims=1)",
+                   {{2, 2}}, {SameType(0, 1)}),
+  });
+  ExpectNotProved({
+      RuleFromText("reduce_sum(add(" + s + ", concat(" + s +
+                       ", x1; axis=-1)); axes=[-1], "
+                       "keepdims=1) -> reduce_sum(add(" +
+                       s + ", x1); axes=[-1], keepdims=1)",
+                   {{2, 2}}, {SameType(0, 1)}),
   });
 }
 

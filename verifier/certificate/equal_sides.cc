@@ -218,8 +218,9 @@ absl::Status EqualByNormalForm(const ConcreteSide& source, const ConcreteSide& t
                           TermsOf(swapped ? source : target, &pool, &inputs));
   for (size_t o = 0; o < left.size(); ++o) {
     if (left[o] == right[o]) continue;
-    ISOMER_ASSIGN_OR_RETURN(const bool equal,
-                            ProvablyEqual(pool, left[o], right[o], numbers, LawOfExp(target)));
+    ISOMER_ASSIGN_OR_RETURN(
+        const bool equal,
+        ProvablyEqual(pool, left[o], right[o], Divisors::kNotZero, numbers, LawOfExp(target)));
     if (!equal) {
       return absl::FailedPreconditionError(absl::StrCat(
           "no common normal form: ", pool.ToString(left[o]), " and ", pool.ToString(right[o])));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/elements/divisors.h"
 #include "verifier/elements/polynomial_text.h"
 
 namespace isomer {
@@ -14,6 +15,8 @@ namespace isomer {
 namespace {
 
 constexpr size_t kMaxRegions = 256, kMaxConditions = 6;
+constexpr int kMaxDivisors = 8;
+constexpr int kFirstOfProducts = 500000;  // above the indices that a reader of elements gives
 // Of three atoms there are 48 orders, of four 384; and more with constants among them.
 constexpr size_t kMaxOrdered = 4, kMaxOrderedConstants = 2;
 
@@ -46,6 +49,28 @@ struct Comparison {
       if (!equal) return false;
     }
     return !cases.empty();
+  }
+
+  // Multiplied by all that they divide by, if that is not zero.
+  absl::StatusOr<bool> EqualWithoutDivisors(Exp exp) const {
+    Polynomial a = left, b = right;
+    int next_bound = kFirstOfProducts;
+    for (int divisors = 0; divisors < kMaxDivisors; ++divisors) {
+      ISOMER_ASSIGN_OR_RETURN(const std::optional<Polynomial> divisor,
+                              TakeAwayDivisor(region, &next_bound, &a, &b));
+      if (!divisor) {
+        if (divisors == 0) return false;
+        return Comparison{region, a, b}.Equal(exp);
+      }
+      ISOMER_ASSIGN_OR_RETURN(const bool is_zero, (Comparison{region, *divisor, {}}.IsEqual(exp)));
+      if (is_zero) return false;
+    }
+    return false;
+  }
+
+  absl::StatusOr<bool> IsEqual(Exp exp) const {
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, Equal(exp));
+    return equal ? equal : EqualWithoutDivisors(exp);
   }
 
   // As maxima, whose laws are those of a lattice, or where these are one of their arguments.
@@ -106,7 +131,7 @@ absl::StatusOr<std::string> NormalForm(const Polynomial& polynomial, const Range
   return PolynomialText(simple, ranges, names);
 }
 
-absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
+absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b, Divisors divisors,
                                    const std::map<int, double>& numbers, Exp exp) {
   if (pool[a].shape != pool[b].shape) return false;
   ISOMER_ASSIGN_OR_RETURN(const Elements elements, ReadBoth(pool, a, b, numbers));
@@ -131,7 +156,9 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
     if (regions.size() > kMaxRegions) return absl::ResourceExhaustedError("too many regions");
   }
   for (const Ranges& region : regions) {
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, (Comparison{region, left, right}.Equal(exp)));
+    const Comparison here{region, left, right};
+    ISOMER_ASSIGN_OR_RETURN(const bool equal,
+                            divisors == Divisors::kNotZero ? here.IsEqual(exp) : here.Equal(exp));
     if (!equal) return false;
   }
   return true;

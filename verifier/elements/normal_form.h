@@ -9,6 +9,7 @@
 //     (simplify.h);
 //   - where that is not enough, maxima are one of their arguments, in every order of these
 //     (lattice.h): relu(x) - x is relu(-x), since it is where x > 0 and where x < 0;
+//   - if divisors are not zero, both are multiplied by these where that is not enough (divisors.h);
 //   - equal monomials are added up, whatever their bound indices are called (polynomial_text.h).
 // Equal normal forms are equal functions. Different ones prove nothing: the method is incomplete.
 #ifndef ISOMER_VERIFIER_ELEMENTS_NORMAL_FORM_H_
@@ -28,10 +29,13 @@ namespace isomer {
 // prime field, in which rules are evaluated besides, has no such function.
 enum class Exp { kAnyFunction, kOfSums };
 
+// What is known of divisors: nothing; or that they are not zero, as where both sides are defined.
+enum class Divisors { kAny, kNotZero };
+
 // True if the terms have the same shape and, for all sizes >= 1 that the symbols stand for, the
-// same elements. False: no proof. Errors: a term that has no polynomial.
-// `numbers`: variables all of whose elements are a number, by index.
-absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b,
+// same elements, wherever divisors are as said. False: no proof. Errors: a term that has no
+// polynomial. `numbers`: variables all of whose elements are a number, by index.
+absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b, Divisors divisors,
                                    const std::map<int, double>& numbers = {},
                                    Exp exp = Exp::kAnyFunction);
 

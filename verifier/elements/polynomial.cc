@@ -66,6 +66,22 @@ void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement) {
   for (Monomial& monomial : polynomial->monomials) SubstituteIn(&monomial, v, replacement);
 }
 
+bool Mentions(const Monomial& monomial, int v) {
+  return std::any_of(monomial.guards.begin(), monomial.guards.end(),
+                     [v](const Guard& guard) { return guard.value.terms.contains(v); }) ||
+         std::any_of(monomial.factors.begin(), monomial.factors.end(), [v](const Factor& factor) {
+           return std::any_of(factor.indices.begin(), factor.indices.end(),
+                              [v](const Affine& index) { return index.terms.contains(v); }) ||
+                  std::any_of(factor.arguments.begin(), factor.arguments.end(),
+                              [v](const Polynomial& a) { return Mentions(a, v); });
+         });
+}
+
+bool Mentions(const Polynomial& polynomial, int v) {
+  return std::any_of(polynomial.monomials.begin(), polynomial.monomials.end(),
+                     [v](const Monomial& monomial) { return Mentions(monomial, v); });
+}
+
 Coefficient operator*(const Coefficient& a, const Coefficient& b) {
   Coefficient product{a.constant * b.constant, a.variables};
   product.variables.insert(product.variables.end(), b.variables.begin(), b.variables.end());
@@ -127,14 +143,14 @@ Monomial Renamed(Monomial monomial, int* next_bound) {
   return monomial;
 }
 
-absl::StatusOr<Polynomial> ElementReader::Multiply(const Polynomial& a, const Polynomial& b) {
+absl::StatusOr<Polynomial> Product(const Polynomial& a, const Polynomial& b, int* next_bound) {
   if (a.monomials.size() * b.monomials.size() > kMaxMonomials) {
     return absl::ResourceExhaustedError("product of too many monomials");
   }
   Polynomial product;
   for (const Monomial& left : a.monomials) {
     for (const Monomial& right : b.monomials) {
-      Monomial m = Renamed(left, &next_bound_), r = Renamed(right, &next_bound_);
+      Monomial m = Renamed(left, next_bound), r = Renamed(right, next_bound);
       m.coefficient = m.coefficient * r.coefficient;
       m.bounds.insert(m.bounds.end(), r.bounds.begin(), r.bounds.end());
       m.guards.insert(m.guards.end(), r.guards.begin(), r.guards.end());
@@ -437,7 +453,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
       case ScalarOp::kMul:
       case ScalarOp::kDiv: {
         const Polynomial b = instruction.op == ScalarOp::kDiv ? Reciprocal(pop()) : pop();
-        ISOMER_ASSIGN_OR_RETURN(stack.back(), Multiply(stack.back(), b));
+        ISOMER_ASSIGN_OR_RETURN(stack.back(), Product(stack.back(), b, &next_bound_));
         break;
       }
       case ScalarOp::kIndex: {
@@ -464,7 +480,7 @@ absl::StatusOr<Polynomial> ElementReader::ReadStatement(const Declaration& d, in
     ISOMER_ASSIGN_OR_RETURN(Polynomial choice, ReadAccess(d, d.accesses[s.select], operands, dims));
     selected.indices.push_back(dims.at(s.select_dim));
     selected.arguments.push_back(std::move(choice));
-    ISOMER_ASSIGN_OR_RETURN(value, Multiply(value, Single(std::move(selected))));
+    ISOMER_ASSIGN_OR_RETURN(value, Product(value, Single(std::move(selected)), &next_bound_));
   }
   if (s.reduction == Reduction::kProduct) return absl::UnimplementedError("products");
   if (s.reduction == Reduction::kMax) {

@@ -95,6 +95,8 @@ struct Polynomial {
 
 void SubstituteIn(Polynomial* polynomial, int v, const Affine& replacement);
 void SubstituteIn(Monomial* monomial, int v, const Affine& replacement);
+bool Mentions(const Polynomial& polynomial, int v);
+bool Mentions(const Monomial& monomial, int v);
 
 // The number; a factor; a function of polynomials.
 Polynomial Constant(Coefficient number);
@@ -105,6 +107,8 @@ Polynomial Scaled(Polynomial a, int64_t factor);
 const Factor* OnlyFactor(const Polynomial& polynomial);
 // A copy with fresh bound indices, from *next_bound on.
 Monomial Renamed(Monomial monomial, int* next_bound);
+// All bound indices get new names. Errors: too many monomials.
+absl::StatusOr<Polynomial> Product(const Polynomial& a, const Polynomial& b, int* next_bound);
 
 // Which index is cut: a free one, by dim of the element asked for, or all that are bound; and the
 // size of what is cut of it.
@@ -139,7 +143,6 @@ class ElementReader {
   absl::StatusOr<Polynomial> ReadAccess(const Declaration& d, const Access& access,
                                         const std::vector<TermId>& operands,
                                         const std::map<int, Affine>& dims);
-  absl::StatusOr<Polynomial> Multiply(const Polynomial& a, const Polynomial& b);
   absl::StatusOr<Affine> AffineOf(const Index& index, const std::map<int, Affine>& dims);
   absl::StatusOr<std::vector<Affine>> AffinesOf(const Access& access,
                                                 const std::map<int, Affine>& dims);

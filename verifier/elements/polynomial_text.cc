@@ -153,6 +153,12 @@ absl::StatusOr<SignedText> FactorText(const Factor& factor, const Ranges& ranges
 
 }  // namespace
 
+IndexNames NamesOf(const Ranges& ranges) {
+  IndexNames names;
+  for (const auto& [v, range] : ranges) names[v] = absl::StrCat("t", v);
+  return names;
+}
+
 absl::StatusOr<std::string> PolynomialText(const Polynomial& polynomial, const Ranges& ranges,
                                            const IndexNames& names) {
   // Monomial without coefficient -> its coefficients by their variables.

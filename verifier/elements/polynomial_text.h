@@ -17,6 +17,7 @@
 namespace isomer {
 
 using IndexNames = std::map<int, std::string>;
+IndexNames NamesOf(const Ranges& ranges);
 
 // `ranges` and `names` are of the free indices. Errors: too large for a normal form.
 absl::StatusOr<std::string> PolynomialText(const Polynomial& polynomial, const Ranges& ranges,

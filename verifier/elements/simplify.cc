@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pcg/support/status_macros.h"
+#include "verifier/elements/covered_maxima.h"
 #include "verifier/elements/polynomial_text.h"
 
 namespace isomer {
@@ -15,26 +16,6 @@ namespace {
 
 constexpr size_t kMaxSimplified = 256;
 constexpr int kFirstFresh = 1000000;  // above the indices that a reader of elements gives
-
-bool Mentions(const Polynomial& polynomial, int v);
-
-bool Mentions(const Affine& affine, int v) { return affine.terms.count(v) > 0; }
-
-bool Mentions(const Monomial& monomial, int v) {
-  return std::any_of(monomial.guards.begin(), monomial.guards.end(),
-                     [v](const Guard& guard) { return Mentions(guard.value, v); }) ||
-         std::any_of(monomial.factors.begin(), monomial.factors.end(), [v](const Factor& factor) {
-           return std::any_of(factor.indices.begin(), factor.indices.end(),
-                              [v](const Affine& index) { return Mentions(index, v); }) ||
-                  std::any_of(factor.arguments.begin(), factor.arguments.end(),
-                              [v](const Polynomial& a) { return Mentions(a, v); });
-         });
-}
-
-bool Mentions(const Polynomial& polynomial, int v) {
-  return std::any_of(polynomial.monomials.begin(), polynomial.monomials.end(),
-                     [v](const Monomial& monomial) { return Mentions(monomial, v); });
-}
 
 Factor FactorOf(Factor::Kind kind, Polynomial argument) {
   Factor factor;
@@ -58,8 +39,10 @@ class Simplifier {
       Ranges inner = ranges;
       if (!DecideGuards(&monomial, &inner)) continue;
       ISOMER_RETURN_IF_ERROR(MergeSelections(inner, &monomial));
-      ISOMER_ASSIGN_OR_RETURN(const std::optional<Polynomial> parts,
-                              SumOverPieces(monomial, ranges));
+      ISOMER_ASSIGN_OR_RETURN(std::optional<Polynomial> parts, AsMultiples(monomial, ranges));
+      if (!parts) {
+        ISOMER_ASSIGN_OR_RETURN(parts, SumOverPieces(monomial, ranges));
+      }
       if (parts) {
         result.monomials.insert(result.monomials.end(), parts->monomials.begin(),
                                 parts->monomials.end());
@@ -111,6 +94,30 @@ class Simplifier {
       if (affine == Affine::Variable(monomial.bounds[b].index)) return b;
     }
     return std::nullopt;
+  }
+
+  // A sum of n + 1 times the same is n times that and that.
+  absl::StatusOr<std::optional<Polynomial>> AsMultiples(const Monomial& monomial,
+                                                        const Ranges& ranges) {
+    for (size_t b = 0; b < monomial.bounds.size(); ++b) {
+      const auto& [index, size] = monomial.bounds[b];
+      const bool is_symbol = size == (size.known() ? 0 : Extent::Symbol(size.terms()[0].first));
+      if (is_symbol || Mentions(monomial, index)) continue;
+      Polynomial sum;
+      for (const auto& [symbol, coefficient] : size.terms()) {
+        sum.monomials.push_back(Renamed(monomial, &next_));
+        sum.monomials.back().bounds[b].size = Extent::Symbol(symbol);
+        ExactNumber& constant = sum.monomials.back().coefficient.constant;
+        constant = constant * coefficient;
+      }
+      Monomial rest = Renamed(monomial, &next_);
+      rest.bounds.erase(rest.bounds.begin() + static_cast<int64_t>(b));
+      rest.coefficient.constant = rest.coefficient.constant * size.constant();
+      sum.monomials.push_back(std::move(rest));
+      ISOMER_ASSIGN_OR_RETURN(Polynomial simple, Of(sum, ranges));
+      return std::optional<Polynomial>(std::move(simple));
+    }
+    return std::optional<Polynomial>();
   }
 
   // A sum whose range guards inside of its factors cut, as the sum over the pieces.
@@ -182,8 +189,11 @@ class Simplifier {
       for (Polynomial& argument : factor.arguments) {
         ISOMER_ASSIGN_OR_RETURN(argument, Collected(argument, ranges));
       }
-      return case_->order && IsOfFreeIndices(Single(factor), ranges) ? Largest(factor)
-                                                                     : Absorbed(factor, ranges);
+      ISOMER_ASSIGN_OR_RETURN(const Polynomial largest, WithoutCovered(factor, ranges));
+      const Factor* left = OnlyFactor(largest);
+      if (left == nullptr || left->function != ScalarOp::kMax) return largest;
+      return case_->order && IsOfFreeIndices(largest, ranges) ? Largest(*left)
+                                                              : Absorbed(*left, ranges);
     }
     return Single(std::move(factor));
   }
@@ -355,12 +365,6 @@ class Simplifier {
           all ? Function(ScalarOp::kMax, {*std::move(all), std::move(simple)}) : std::move(simple);
     }
     return Of(*all, ranges);
-  }
-
-  static IndexNames NamesOf(const Ranges& ranges) {
-    IndexNames names;
-    for (const auto& [v, range] : ranges) names[v] = absl::StrCat("t", v);
-    return names;
   }
 
   // where(a < b, b, a) is max(a, b), where(a < b, a, b) min(a, b); and with integers l <= h,

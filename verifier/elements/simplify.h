@@ -4,10 +4,12 @@
 //   - a maximum over an index that nothing depends on is its argument; maxima of maxima are one,
 //     and max_i max(f, g) is max(max_i f, max_i g); a range cut by a guard is a maximum over each
 //     piece;
+//   - a sum over n + 1 elements of what does not depend on the index is n times that and that;
 //   - a sum whose range guards inside of functions cut is the sum over the pieces;
 //   - look-ups at one index are one look-up;
 //   - the choice of the larger of two is their maximum, of the smaller their minimum;
-//   - a maximum that one of its arguments absorbs is that argument;
+//   - a maximum that one of its arguments absorbs is that argument; what is among the numbers that
+//     another argument is the maximum of goes (covered_maxima.h);
 //   - if so asked, exp(f + g) is exp(f) * exp(g), exp(0) is 1, 1/exp(f) is exp(-f), and a quotient
 //     by a sum is one by exp(f) if all summands have that factor: a shift of softmax cancels;
 //   - any other choice is one of its branches, in a case in which its condition is decided;

@@ -264,7 +264,9 @@ absl::StatusOr<bool> ProveElements(const TermPool& pool, const std::vector<Goal>
                                    std::string* lemma) {
   std::set<std::string> names;
   for (const Goal& goal : goals) {
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, goal.left, goal.right));
+    // What the target divides by is asked of the rule besides (Prover).
+    ISOMER_ASSIGN_OR_RETURN(const bool equal,
+                            ProvablyEqual(pool, goal.left, goal.right, Divisors::kNotZero));
     if (!equal) return false;
     for (uint64_t seed : {1, 2}) {
       // Evaluation may lack an element (a look-up outside of its table), but must not contradict.

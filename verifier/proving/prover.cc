@@ -50,7 +50,8 @@ std::optional<Counterexample> Search(const Rule& rule, const std::vector<Binding
     for (uint64_t seed : {1, 2}) {
       absl::StatusOr<std::optional<Counterexample>> found = TryBinding(rule, binding, seed);
       if (!found.ok()) break;  // The source does not admit it.
-      if (*found) return *std::move(found);
+      if (!*found) found = TryApart(rule, binding, seed);
+      if (found.ok() && *found) return *std::move(found);
     }
   }
   return std::nullopt;
@@ -265,6 +266,8 @@ class Prover::Impl {
           for (int x = 0; x < rule.num_inputs; ++x) {
             if ((bits >> x) & 1) bindings.back().inputs[x].dtype = other;
           }
+          // Of calls that round integers rules do not speak.
+          for (auto& [name, number] : bindings.back().numbers) number = 2;
         }
       }
     }

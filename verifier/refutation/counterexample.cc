@@ -11,6 +11,7 @@
 #include "pcg/evaluation/comparisons.h"
 #include "pcg/evaluation/evaluator.h"
 #include "pcg/evaluation/number.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/ir/plan.h"
 #include "pcg/support/file.h"
 #include "pcg/support/hash.h"
@@ -40,10 +41,33 @@ InputValues DrawFloats(const Binding& binding, ValueAt value) {
 }
 
 // Small integers without 0.
-InputValues DrawInputs(const Binding& binding, uint64_t seed) {
+double SmallInteger(uint64_t drawn) {
   constexpr double kValues[] = {1, 2, -1, 3, -2, 4, -3, 5};
+  return kValues[drawn % 8];
+}
+
+InputValues DrawInputs(const Binding& binding, uint64_t seed) {
   return DrawFloats(binding, [&](size_t x, size_t p, int64_t i) {
-    return kValues[HashCombine(seed, x, p, static_cast<uint64_t>(i)) % 8];
+    return SmallInteger(HashCombine(seed, x, p, static_cast<uint64_t>(i)));
+  });
+}
+
+// The same about a number for each input.
+InputValues DrawApart(const Binding& binding, uint64_t seed) {
+  constexpr double kApart = 16;
+  return DrawFloats(binding, [&](size_t x, size_t p, int64_t i) {
+    return SmallInteger(HashCombine(seed, x, p, static_cast<uint64_t>(i))) +
+           kApart * SmallInteger(HashCombine(seed, x, p));
+  });
+}
+
+// Numbers between -2 and 2 of which no equation holds that does not hold of all: no divisor that is
+// not zero everywhere is zero at them.
+InputValues DrawGeneric(const Binding& binding, uint64_t seed) {
+  return DrawFloats(binding, [&](size_t x, size_t p, int64_t i) {
+    const uint64_t drawn = HashCombine(seed, x, p, static_cast<uint64_t>(i));
+    return std::ldexp(static_cast<double>((drawn >> 12) | 1), drawn % 2 == 0 ? -51 : -52) *
+           ((drawn & 2) == 0 ? 1 : -1);
   });
 }
 
@@ -136,10 +160,12 @@ bool Differ(double a, double b) {
   if (!std::isfinite(a) || !std::isfinite(b)) return false;
   return std::fabs(a - b) > 1e-6 * std::max({1.0, std::fabs(a), std::fabs(b)});
 }
-bool Differ(PrimeField a, PrimeField b) { return a != b; }
+bool Differ(PartialField a, PartialField b) { return !MayBeEqual(a, b); }
 
 std::string NumberText(double value) { return absl::StrCat(value); }
-std::string NumberText(PrimeField value) { return absl::StrCat(value.raw(), " (mod 2^61-1)"); }
+std::string NumberText(PartialField number) {
+  return absl::StrCat(number.value().raw(), " (mod 2^61-1)");
+}
 
 // The first difference between the outputs, or "".
 template <typename T>
@@ -296,6 +322,11 @@ absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const
   return TryInputs(rule, binding, DrawInputs(binding, seed));
 }
 
+absl::StatusOr<std::optional<Counterexample>> TryApart(const Rule& rule, const Binding& binding,
+                                                       uint64_t seed) {
+  return TryInputs(rule, binding, DrawApart(binding, seed));
+}
+
 absl::StatusOr<std::optional<Counterexample>> TryInputs(const Rule& rule, const Binding& binding,
                                                         const InputValues& inputs) {
   std::optional<Counterexample> difference;
@@ -325,7 +356,7 @@ absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64
   if (difference) return absl::InternalError(difference->Summary());
   ISOMER_ASSIGN_OR_RETURN(
       const std::string text,
-      ValueDifference<PrimeField>(sides.source, sides.target, DrawInputs(binding, seed)));
+      ValueDifference<PartialField>(sides.source, sides.target, DrawGeneric(binding, seed)));
   if (text.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(BindingText(binding), ": ", text));
 }

@@ -35,8 +35,13 @@ struct Counterexample {
 absl::StatusOr<std::optional<Counterexample>> TryBinding(const Rule& rule, const Binding& binding,
                                                          uint64_t seed);
 
-// The same on inputs among which are zeros and negative numbers, and with gradients: a target that
-// is not finite where the source and its gradients are is a difference.
+// The same on inputs that are far below or above each other: which of two maxima is the larger does
+// not depend on a few elements then.
+absl::StatusOr<std::optional<Counterexample>> TryApart(const Rule& rule, const Binding& binding,
+                                                       uint64_t seed);
+
+// TryBinding on inputs among which are zeros and negative numbers, and with gradients: a target
+// that is not finite where the source and its gradients are is a difference.
 absl::StatusOr<std::optional<Counterexample>> TryAtEdges(const Rule& rule, const Binding& binding,
                                                          uint64_t seed);
 
@@ -46,7 +51,8 @@ absl::StatusOr<std::optional<Counterexample>> TryInputs(
     const std::vector<std::vector<std::vector<double>>>& inputs);
 
 // Evaluates both sides in a prime field, in which nothing but the declared identities holds: what
-// is proved is equal there too, exactly. An internal error says what differs.
+// is proved is equal there too, exactly, where no divisor is zero. An internal error says what
+// differs.
 absl::Status ExpectEqualInField(const Rule& rule, const Binding& binding, uint64_t seed);
 
 // Runs both sides again: ok if `counterexample` still shows a difference.

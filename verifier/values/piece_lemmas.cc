@@ -167,7 +167,7 @@ class CallLemmas {
   }
 
   static absl::Status Equal(const TermPool& pool, TermId left, TermId right) {
-    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, left, right));
+    ISOMER_ASSIGN_OR_RETURN(const bool equal, ProvablyEqual(pool, left, right, Divisors::kAny));
     if (equal) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat(pool.ToString(left), " = ", pool.ToString(right)));

@@ -1,10 +1,11 @@
 #include "verifier/values/small_evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "pcg/evaluation/evaluator.h"
-#include "pcg/evaluation/number.h"
+#include "pcg/evaluation/partial_field.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "verifier/values/evaluation_bound.h"
@@ -26,13 +27,13 @@ class SmallEvaluator {
  public:
   SmallEvaluator(const TermPool& pool, uint64_t seed) : pool_(pool), seed_(seed) {}
 
-  absl::StatusOr<Array<PrimeField>> Evaluate(TermId id) {
+  absl::StatusOr<Array<PartialField>> Evaluate(TermId id) {
     const Term& term = pool_[id];
     if (term.symbol.kind == OpKind::kInput) return RandomInput(term);
-    std::vector<Array<PrimeField>> arguments;
+    std::vector<Array<PartialField>> arguments;
     std::vector<Shape> shapes;
     for (TermId argument : term.arguments) {
-      ISOMER_ASSIGN_OR_RETURN(Array<PrimeField> value, Evaluate(argument));
+      ISOMER_ASSIGN_OR_RETURN(Array<PartialField> value, Evaluate(argument));
       shapes.emplace_back(value.shape.begin(), value.shape.end());
       arguments.push_back(std::move(value));
     }
@@ -47,19 +48,19 @@ class SmallEvaluator {
     }
     ISOMER_ASSIGN_OR_RETURN(const Operator op, OperatorOf(symbol, shapes));
     ISOMER_ASSIGN_OR_RETURN(const Declaration d, Declare(op, shapes));
-    std::vector<const Array<PrimeField>*> operands;
-    for (const Array<PrimeField>& argument : arguments) operands.push_back(&argument);
+    std::vector<const Array<PartialField>*> operands;
+    for (const Array<PartialField>& argument : arguments) operands.push_back(&argument);
     ISOMER_RETURN_IF_ERROR(ExpectFewPoints(d));
-    ISOMER_ASSIGN_OR_RETURN(std::vector<Array<PrimeField>> outputs,
-                            isomer::Evaluate<PrimeField>(d, FullBox(d), operands));
+    ISOMER_ASSIGN_OR_RETURN(std::vector<Array<PartialField>> outputs,
+                            isomer::Evaluate<PartialField>(d, FullBox(d), operands));
     return outputs[symbol.index];
   }
 
  private:
-  Array<PrimeField> RandomInput(const Term& term) const {
+  Array<PartialField> RandomInput(const Term& term) const {
     std::vector<int64_t> shape;
     for (const Extent& size : term.shape) shape.push_back(SmallSize(size, seed_).value());
-    Array<PrimeField> array(shape);
+    Array<PartialField> array(shape);
     for (int64_t i = 0; i < array.size(); ++i) {
       const uint64_t bits =
           HashCombine(seed_, static_cast<uint64_t>(term.symbol.index), static_cast<uint64_t>(i));
@@ -78,8 +79,8 @@ class SmallEvaluator {
     return value;
   }
 
-  static Array<PrimeField> Sum(const std::vector<Array<PrimeField>>& parts) {
-    Array<PrimeField> sum = parts[0];
+  static Array<PartialField> Sum(const std::vector<Array<PartialField>>& parts) {
+    Array<PartialField> sum = parts[0];
     for (size_t p = 1; p < parts.size(); ++p) {
       for (int64_t i = 0; i < sum.size(); ++i) sum.data[i] += parts[p].data[i];
     }
@@ -94,9 +95,10 @@ class SmallEvaluator {
 
 absl::StatusOr<bool> EqualAtSmallSizes(const TermPool& pool, TermId a, TermId b, uint64_t seed) {
   SmallEvaluator evaluator(pool, seed);
-  ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> left, evaluator.Evaluate(a));
-  ISOMER_ASSIGN_OR_RETURN(const Array<PrimeField> right, evaluator.Evaluate(b));
-  return left.shape == right.shape && left.data == right.data;
+  ISOMER_ASSIGN_OR_RETURN(const Array<PartialField> left, evaluator.Evaluate(a));
+  ISOMER_ASSIGN_OR_RETURN(const Array<PartialField> right, evaluator.Evaluate(b));
+  return left.shape == right.shape &&
+         std::equal(left.data.begin(), left.data.end(), right.data.begin(), MayBeEqual);
 }
 
 }  // namespace isomer

@@ -10,7 +10,7 @@
 namespace isomer {
 
 // True if both terms have the same elements at small sizes (the symbols' sizes drawn from `seed`),
-// for random elements of a prime field. Errors: evaluation failed.
+// for random elements of a prime field, wherever both are defined. Errors: evaluation failed.
 absl::StatusOr<bool> EqualAtSmallSizes(const TermPool& pool, TermId a, TermId b, uint64_t seed);
 
 }  // namespace isomer
