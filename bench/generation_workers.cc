@@ -20,6 +20,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -35,6 +36,7 @@
 
 ABSL_FLAG(std::string, ops, "all", "operators, separated by commas, or all");
 ABSL_FLAG(int, max_ops, 3, "largest number of operators on one side of a rule");
+ABSL_FLAG(int, composition_steps, 1, "as isomer-generate has it; 2 for four operators a side");
 ABSL_FLAG(std::vector<std::string>, workers,
           std::vector<std::string>({"1", "2", "4", "8", "16", "32", "64", "256"}),
           "how many, for each simulation");
@@ -278,6 +280,7 @@ Judge MakeJudge() {
 GenerateCommand CommandOfFlags() {
   GenerateCommand command;
   command.options.max_operators = absl::GetFlag(FLAGS_max_ops);
+  command.options.composition_steps = absl::GetFlag(FLAGS_composition_steps);
   const std::string ops = absl::GetFlag(FLAGS_ops);
   if (ops == "all") {
     command.options.kinds = {AllOpKinds().begin(), AllOpKinds().end()};
@@ -337,6 +340,8 @@ void Main() {
 }  // namespace isomer
 
 int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "What isomer-generate would take by so many workers, from the time of each of its items.");
   absl::ParseCommandLine(argc, argv);
   isomer::Main();
 }

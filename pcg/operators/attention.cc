@@ -209,8 +209,7 @@ constexpr OperatorTraits kCappedAttentionTraits = {
         {"CappedAttentionCausal",
          "capped_attention(scale=0.5,cap=2,causal=1) f32[2,2,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"CappedAttentionStriped",
-         "capped_attention(scale=0.5,cap=2,causal=2) f32[2,4,4,4] f32[2,2,4,4] f32[2,2,4,2] "
-         "f32[4,4]"},
+         "capped_attention(scale=0.5,cap=2,causal=2) f32[2,4,4,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"CappedAttentionGroupedHeads",
          "capped_attention(scale=0.5,cap=2,causal=1) f32[2,4,2,4] f32[2,2,4,4] f32[2,2,4,2]"},
         {"CappedAttentionMask",
