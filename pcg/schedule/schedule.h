@@ -10,7 +10,8 @@
 //   load      load (parameter shards and masters, from the host), fill (the optimizer's state, with
 //             zeros)
 //   forward   feed (input shards, from the host), compute, moves of data
-//             offload (to the host's memory, what the backward pass fetches from there)
+//             local (copies of weights that are outputs), offload (to the host's memory, what the
+//             backward pass fetches from there)
 //   backward  fill (the loss's gradient), compute_gradient, accumulate, convert, moves of
 //   gradients,
 //             fetch
@@ -288,6 +289,14 @@ struct Schedule {
   // Shards of every tensor that has buffers, in row-major order of [dims.., copies, partials].
   // Copies on one device are one buffer.
   std::map<TensorRef, std::vector<BufferId>> shards;
+  // Training: of outputs of the graph that are weights, per shard a copy of what the forward pass
+  // used (lowering/output_copies.h).
+  std::map<TensorRef, std::vector<BufferId>> output_copies;
+  // Where an output of the graph is when the step is over. REQUIRES: it has shards.
+  const std::vector<BufferId>& OutputShards(TensorRef output) const {
+    const auto copies = output_copies.find(output);
+    return copies == output_copies.end() ? shards.at(output) : copies->second;
+  }
   // Per node: how a call is spread over tasks; empty for leaves and parallel operators.
   std::vector<std::optional<Sharding>> shardings;
 

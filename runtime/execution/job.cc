@@ -861,7 +861,7 @@ absl::StatusOr<Array<double>> Job::Output(absl::string_view name, int32_t step) 
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     if (output.name != name) continue;
-    return Collect(output.tensor, InStep(schedule_.shards.at(output.tensor), step));
+    return Collect(output.tensor, InStep(schedule_.OutputShards(output.tensor), step));
   }
   return absl::NotFoundError(absl::StrCat("there is no output '", name, "'"));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pcg/schedule/memory/carries.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 
@@ -118,11 +119,13 @@ class NameRun {
       if (ready.empty()) return absl::FailedPreconditionError("deadlock");
       Run(ready[(state_ = HashMix(state_)) % ready.size()]);
     }
-    // What the next step finds of states.
-    for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
-      const Buffer& buffer = schedule_.buffers[id];
-      if (buffer.role != BufferRole::kInput) continue;
-      Note(buffer.device, kAtTheEnd, MemoryOf(buffer).Read(RangeOf(static_cast<BufferId>(id))));
+    // What the next step finds of states; other inputs are fed anew.
+    for (const Task& task : schedule_.tasks) {
+      if (!IsCarry(schedule_, task)) continue;
+      for (BufferId id : task.writes) {
+        const Buffer& buffer = schedule_.buffers[id];
+        Note(buffer.device, kAtTheEnd, MemoryOf(buffer).Read(RangeOf(id)));
+      }
     }
     for (size_t d = 0; d < devices_.size(); ++d) {
       for (int32_t t : schedule_.programs[d]) {

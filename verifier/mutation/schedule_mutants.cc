@@ -61,6 +61,7 @@ class ScheduleChanges {
     for (size_t d = 0; d < schedule_.programs.size(); ++d) ChangeOrder(d);
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) ChangeTask(static_cast<int32_t>(t));
     for (size_t p = 0; p < schedule_.parameters.size(); ++p) ChangeParameter(p);
+    for (const auto& [tensor, copies] : schedule_.output_copies) ChangeOutput(tensor, copies);
     for (size_t id = 0; id < schedule_.buffers.size(); ++id) {
       ChangePrecision(static_cast<BufferId>(id));
       ChangeLayout(static_cast<BufferId>(id));
@@ -221,6 +222,27 @@ class ScheduleChanges {
              [p, i, list, other](Schedule* s) { (s->parameters[p].*list)[i] = other; });
       }
     }
+  }
+
+  // What is unloaded of an output that is a weight: the weight itself, updated by then.
+  void ChangeOutput(TensorRef tensor, const std::vector<BufferId>& copies) {
+    const std::vector<BufferId>& shards = schedule_.shards.at(tensor);
+    Keep(absl::StrCat("output ", graph_.Label(tensor.node), ": read after its update"),
+         [tensor, copies, shards](Schedule* s) {
+           s->output_copies.erase(tensor);
+           std::vector<int32_t> writer(s->buffers.size(), -1);
+           for (size_t t = 0; t < s->tasks.size(); ++t) {
+             Task& task = s->tasks[t];
+             for (BufferId id : task.writes) {
+               if (id != kNoBuffer) writer[id] = static_cast<int32_t>(t);
+             }
+             if (task.kind != TaskKind::kUnload) continue;
+             const auto at = std::find(copies.begin(), copies.end(), task.reads[0]);
+             if (at == copies.end()) continue;
+             task.reads[0] = shards[at - copies.begin()];
+             task.deps = {writer[task.reads[0]]};
+           }
+         });
   }
 
   void ChangePrecision(BufferId id) {

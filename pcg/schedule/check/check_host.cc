@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -102,11 +103,46 @@ absl::Status CheckCarries(const Graph& graph, const Schedule& schedule) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// What the host reads of an output is its shards; of those that are updated before it does, as
+// weights are, copies (whose meaning CheckCalls looks at).
+absl::Status CheckOutput(const Schedule& schedule, const Graph::NamedOutput& output,
+                         const std::vector<bool>& updated) {
+  const std::vector<BufferId>& shards = schedule.shards.at(output.tensor);
+  const std::vector<BufferId>& read = schedule.OutputShards(output.tensor);
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const BufferId id = s < read.size() ? read[s] : kNoBuffer;
+    const bool exists = id >= 0 && id < static_cast<BufferId>(schedule.buffers.size());
+    Buffer shard = schedule.buffers[shards[s]];
+    if (id != shards[s]) shard.role = BufferRole::kReceived;
+    if (id != shards[s]) shard.moment = kNoMoment;
+    std::string wrong;
+    if (!exists || read.size() != shards.size() || !(schedule.buffers[id] == shard)) {
+      wrong = absl::StrCat("shard ", s, " is not read as it is");
+    } else if (updated[id]) {
+      wrong = absl::StrCat("shard ", s, " is read after its update");
+    }
+    if (wrong.empty()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("schedule: output '", output.name, "': ", wrong));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckUnloads(const Graph& graph, const Schedule& schedule) {
   std::vector<BufferId> expected, found;
+  std::vector<bool> updated(schedule.buffers.size(), false);
+  for (const Task& task : schedule.tasks) {
+    if (task.phase != Phase::kUpdate) continue;
+    for (BufferId id : task.writes) updated[id] = true;
+  }
   for (const Graph::NamedOutput& output : OutputsForHost(graph, schedule.options.training)) {
     const TensorType& type = graph.type(output.tensor);
-    const std::vector<BufferId>& shards = schedule.shards.at(output.tensor);
+    const std::vector<BufferId>& shards = schedule.OutputShards(output.tensor);
+    ISOMER_RETURN_IF_ERROR(CheckOutput(schedule, output, updated));
     for (size_t s = 0; s < shards.size(); ++s) {
       if (static_cast<int64_t>(s) / type.partials % type.copies == 0) expected.push_back(shards[s]);
     }

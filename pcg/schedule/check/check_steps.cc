@@ -72,7 +72,7 @@ class RepetitionCheck {
     const auto rest = [](const Schedule& schedule) {
       const ScheduleOptions& options = schedule.options;
       return std::tie(options.training, options.num_devices, options.loss, options.seed,
-                      options.keep_gradients, schedule.shards);
+                      options.keep_gradients, schedule.shards, schedule.output_copies);
     };
     const auto same = [](const Schedule::HostTensor& a, const Schedule::HostTensor& b) {
       const auto all = [](const Schedule::HostTensor& t) {

@@ -292,6 +292,44 @@ output "loss" = %13
 )",
        4,
        {}},
+      // Outputs that are weights, as the forward pass used them: one in copies, and one in parts
+      // that are whole as an output.
+      {"WeightsAsOutputs",
+       R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,4]
+%2 = weight "v" : f32[4,8]
+%3 = input "target" : f32[8,8]
+%4 = matmul(%0, %1) : f32[8,4]
+%5 = matmul(%4, %2) : f32[8,8]
+%6 = mse(%5, %3) : f32[]
+output "y" = %5
+output "w" = %1
+output "v" = %2
+output "loss" = %6
+)",
+       R"(
+%0 = input "x" : f32[8,4]
+%1 = weight "w" : f32[4,4]
+%2 = weight "v" : f32[4,8]
+%3 = input "target" : f32[8,8]
+%4 = partition(%0) {axis=0, degree=2} : f32[8:2,4]
+%5 = replicate(%1) {degree=2} : f32[4,4] c2
+%6 = matmul(%4, %5) : f32[8:2,4]
+%7 = combine(%6) {axis=0, degree=2} : f32[8,4]
+%8 = replicate(%7) {degree=2} : f32[8,4] c2
+%9 = partition(%2) {axis=1, degree=2} : f32[4,8:2]
+%10 = matmul(%8, %9) : f32[8,8:2]
+%11 = partition(%3) {axis=1, degree=2} : f32[8,8:2]
+%12 = mse(%10, %11) : f32[] p2
+%13 = reduce(%12) {degree=2} : f32[]
+output "y" = %10
+output "w" = %5
+output "v" = %9
+output "loss" = %13
+)",
+       2,
+       {}},
       // The sum of two branches as Reduce of their concatenation along partials; w is used twice.
       {"BranchesOnTwoDevices",
        R"(

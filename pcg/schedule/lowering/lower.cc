@@ -8,6 +8,7 @@
 #include "pcg/ir/states.h"
 #include "pcg/schedule/layout.h"
 #include "pcg/schedule/lowering/builder.h"
+#include "pcg/schedule/lowering/output_copies.h"
 #include "pcg/schedule/lowering/update.h"
 #include "pcg/schedule/memory/additions.h"
 #include "pcg/schedule/memory/carries.h"
@@ -30,7 +31,7 @@ void LowerUnload(ScheduleBuilder* builder) {
   for (const Graph::NamedOutput& output :
        OutputsForHost(builder->graph(), schedule.options.training)) {
     const TensorType& type = builder->graph().type(output.tensor);
-    const std::vector<BufferId>& ids = schedule.shards.at(output.tensor);
+    const std::vector<BufferId>& ids = schedule.OutputShards(output.tensor);
     for (size_t s = 0; s < ids.size(); ++s) {
       if (CoordinatesOfShard(type, static_cast<int64_t>(s)).copy == 0) {
         unload(output.tensor, ids[s]);
@@ -163,6 +164,7 @@ absl::StatusOr<Schedule> LowerToTasks(const Graph& graph, absl::Span<const Machi
   ISOMER_ASSIGN_OR_RETURN(builder.schedule().num_moments, CountMoments(graph, views, options));
   ISOMER_RETURN_IF_ERROR(LowerForward(&builder, interleave));
   if (options.training) {
+    AddOutputCopies(&builder);
     // Room that is not used takes no memory; room that is too little, twice what it holds.
     builder.schedule().tasks.reserve(kTrainingGrowth * builder.schedule().tasks.size());
     builder.schedule().buffers.reserve(kTrainingGrowth * builder.schedule().buffers.size());

@@ -361,6 +361,7 @@ absl::StatusOr<std::optional<LoweredPlan>> LowerClasses(const Plan& plan, Device
   const auto& [moments, made, shards, limit] = wanted;
   if (made < moments) schedule.options.moments_of_step = static_cast<int32_t>(moments);
   schedule.shards.clear();
+  schedule.output_copies.clear();
   lowered.tasks_for_each = KeepOneOfSymmetricDevices(classes, &schedule);
   const auto kept = static_cast<int64_t>(schedule.represented.size());
   if (kept == plan.num_devices) schedule.represented.clear();

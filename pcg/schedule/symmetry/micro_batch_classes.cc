@@ -34,6 +34,7 @@ class Repetition {
       }
     }
     schedule_.shards.clear();
+    schedule_.output_copies.clear();
     schedule_.num_moments = num_moments_;
     return true;
   }

@@ -48,6 +48,7 @@ class SymmetricDeviceFilter {
     FilterBuffers(used);
     std::erase_if(schedule_.represented, [this](int32_t device) { return !IsKept(device); });
     schedule_.shards.clear();
+    schedule_.output_copies.clear();
     return tasks_of_cut / static_cast<double>(std::max<size_t>(schedule_.tasks.size(), 1));
   }
 

@@ -84,6 +84,12 @@ inline std::vector<ParallelCase> ParallelCases() {
         {TaskKind::kReduceScatter, 1},
         {TaskKind::kAllReduce, 1},
         {TaskKind::kSendReceive, 1}}},
+      // The product's rows for all columns, and the gradients back; the gradient of w; the loss.
+      {"WeightsAsOutputs",
+       {{TaskKind::kAllGather, 1},
+        {TaskKind::kReduceScatter, 1},
+        {TaskKind::kAllReduce, 1},
+        {TaskKind::kSendReceive, 1}}},
       {"BranchesOnTwoDevices", {}},
       {"ChannelsThenSamples", {}},
   };

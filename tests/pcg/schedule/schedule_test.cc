@@ -115,6 +115,38 @@ size_t FirstTask(const Schedule& schedule, TaskKind kind) {
   return 0;
 }
 
+// An output that is a weight is unloaded when the step is over: the weight itself is the next
+// step's by then, and a copy of something else is none.
+TEST(OutputsThatAreWeights, AreCopiesMadeBeforeTheUpdate) {
+  const ParallelCase c = ParallelCaseNamed("WeightsAsOutputs");
+  const Graph graph = Parsed(c.parallel);
+  const Schedule schedule = Lowered(c);
+  ASSERT_EQ(schedule.output_copies.size(), 2u);
+  const auto refused = [&](Schedule mutant, const std::string& why) {
+    EXPECT_THAT(CheckSchedule(graph, mutant).ToString(), HasSubstr(why));
+  };
+  for (const auto& [tensor, copies] : schedule.output_copies) {
+    const std::vector<BufferId>& shards = schedule.shards.at(tensor);
+    Schedule mutant = schedule;
+    mutant.output_copies.erase(tensor);
+    for (int32_t t = 0, writer = -1; t < static_cast<int32_t>(mutant.tasks.size()); ++t) {
+      Task& task = mutant.tasks[t];
+      if (std::count(task.writes.begin(), task.writes.end(), shards[0]) > 0) writer = t;
+      if (task.kind != TaskKind::kUnload || task.reads[0] != copies[0]) continue;
+      task.reads[0] = shards[0];
+      task.deps = {writer};
+    }
+    refused(mutant, "shard 0 is read after its update");
+    mutant.output_copies[tensor] = {copies[0]};
+    refused(mutant, "is not read as it is");
+    mutant = schedule;
+    for (Task& task : mutant.tasks) {
+      if (task.kind == TaskKind::kLocal && task.writes[0] == copies[0]) task.phase = Phase::kUpdate;
+    }
+    EXPECT_FALSE(CheckSchedule(graph, mutant).ok());
+  }
+}
+
 absl::Status CheckMutant(const std::string& name, TaskKind kind,
                          const std::function<void(Schedule&, Task&)>& mutate) {
   const ParallelCase c = ParallelCaseNamed(name);

@@ -88,6 +88,43 @@ TEST_P(JobTest, TrainsLikeTheSequentialModel) {
 INSTANTIATE_TEST_SUITE_P(Parallel, JobTest, testing::ValuesIn(ParallelCases()),
                          [](const auto& info) { return info.param.name; });
 
+// An output that is a weight is what the forward pass used, not what the step made of it.
+TEST(OutputsThatAreWeights, AreThoseOfTheForwardPass) {
+  const auto cases = ParallelCases();
+  const auto c = std::find_if(cases.begin(), cases.end(),
+                              [](const auto& each) { return each.name == "WeightsAsOutputs"; });
+  ASSERT_NE(c, cases.end());
+  const Model model = ModelOf(c->sequential);
+  const Graph parallel = Parsed(c->parallel);
+  for (const UpdateMethod method :
+       {UpdateMethod::kAllReduce, UpdateMethod::kSharded, UpdateMethod::kOwner,
+        UpdateMethod::kShardedGradients, UpdateMethod::kShardedWeights}) {
+    ScheduleOptions options = TrainingOptions(c->num_devices);
+    options.update.method = method;
+    const auto schedule = LowerGraph(parallel, ViewsOf(parallel), options);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    ASSERT_EQ(CheckSchedule(parallel, *schedule), absl::OkStatus());
+    EXPECT_EQ(schedule->output_copies.size(), 2u);
+    const auto backend = MakeCpuBackend();
+    auto job = Job::Start(parallel, *schedule, backend.get());
+    ASSERT_TRUE(job.ok()) << job.status();
+    ASSERT_EQ((*job)->SetParameters(*InitialWeights(model, 3)), absl::OkStatus());
+    for (int step = 0; step < 2; ++step) {
+      const auto before = (*job)->Parameters();
+      ASSERT_TRUE(before.ok()) << before.status();
+      ASSERT_EQ((*job)->TrainStep(RandomInputs(model.graph, 5), 0.2), absl::OkStatus());
+      const auto after = (*job)->Parameters();
+      ASSERT_TRUE(after.ok()) << after.status();
+      for (const std::string name : {"w", "v"}) {
+        const auto output = (*job)->Output(name);
+        ASSERT_TRUE(output.ok()) << output.status();
+        EXPECT_EQ(output->data, before->at(name).data) << name << " of step " << step;
+        EXPECT_NE(output->data, after->at(name).data) << name << " of step " << step;
+      }
+    }
+  }
+}
+
 // In a region with channels innermost, a call adds to a sum that has no buffer of one of its
 // operands: neither does its gradient need it, nor does anybody want that of it.
 TEST(Additions, OfCallsThatLackAnOperand) {
