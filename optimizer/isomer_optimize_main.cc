@@ -77,7 +77,8 @@ ABSL_FLAG(bool, describe, false,
           "print the size of MODEL, or without one what is known of --machine, and end");
 ABSL_FLAG(std::string, svg, "", "file for a drawing of --machine; with --describe");
 ABSL_FLAG(std::string, export_onnx, "",
-          "file for the plan's graph as an .onnx file (opset 17): for inference on one device");
+          "file for the plan's graph as an .onnx file (opset 17, or the first later one that it "
+          "needs): for inference on one device");
 ABSL_FLAG(std::string, dot, "", "file for the plan's graph in DOT");
 ABSL_FLAG(std::string, trace, "",
           "file for the simulated step as a Chrome/Perfetto trace; .json.gz: compressed");

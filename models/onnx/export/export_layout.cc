@@ -47,9 +47,11 @@ void ExportSlice(NodeExporter& node) {
 
 void ExportPad(NodeExporter& node) {
   const int64_t mode = node.op().Int("mode");
-  if (mode > 2) return node.Fail("opset 17 has no Pad that wraps around");
   const std::string pads = node.Ints(node.op().Ints("padding"));
-  const std::string name = mode == 0 ? "constant" : mode == 1 ? "reflect" : "edge";
+  const std::string name = mode == 0   ? "constant"
+                           : mode == 1 ? "reflect"
+                           : mode == 2 ? "edge"
+                                       : "wrap";
   std::vector<std::string> inputs = {node.In(0), pads};
   if (mode == 0) inputs.push_back(node.Number(node.op().Number("value"), node.InType(0).dtype));
   node.Result("Pad", std::move(inputs), {{"mode", name}});
@@ -78,11 +80,8 @@ void ExportGatherMatMul(NodeExporter& node) {
 
 void ExportEmbeddingBag(NodeExporter& node) {
   const std::string rows = node.Add("Gather", {node.In(0), node.In(1)}, {{"axis", int64_t{0}}});
-  const OnnxAttribute drops = {"keepdims", int64_t{0}};
-  if (node.op().Int("mean") != 0) {
-    return node.Result("ReduceMean", {rows}, {{"axes", std::vector<int64_t>{1}}, drops});
-  }
-  node.Result("ReduceSum", {rows, node.Ints({1})}, {drops});
+  const bool is_mean = node.op().Int("mean") != 0;
+  node.ResultOfReduction(is_mean ? "ReduceMean" : "ReduceSum", rows, {1}, /*keepdims=*/false);
 }
 
 namespace {
@@ -106,7 +105,7 @@ void ExportGatherSum(NodeExporter& node) {
       node.Add("GatherND", RowsAndIndices(node), {{"batch_dims", BatchesOfRows(node)}});
   const std::string weights = node.Add("Unsqueeze", {node.In(2), node.Ints({-1})});
   const std::string weighted = node.Add("Mul", {rows, weights});
-  node.Result("ReduceSum", {weighted, node.Ints({-2})}, {{"keepdims", int64_t{0}}});
+  node.ResultOfReduction("ReduceSum", weighted, {-2}, /*keepdims=*/false);
 }
 
 void ExportGather(NodeExporter& node) {
@@ -115,11 +114,10 @@ void ExportGather(NodeExporter& node) {
 }
 
 void ExportScatterElements(NodeExporter& node) {
-  const int64_t reduction = node.op().Int("reduction");
-  if (reduction > 2) return node.Fail("opset 17 scatters with no maximum or minimum");
-  const std::string name = reduction == 0 ? "none" : reduction == 1 ? "add" : "mul";
+  static constexpr const char* kReductions[] = {"none", "add", "mul", "max", "min"};
+  const std::string reduction = kReductions[node.op().Int("reduction")];
   node.Result("ScatterElements", {node.In(0), node.In(1), node.In(2)},
-              {{"axis", node.op().Int("axis")}, {"reduction", name}});
+              {{"axis", node.op().Int("axis")}, {"reduction", reduction}});
 }
 
 // ONNX's OneHot counts indices below 0 from the end; here they, as those of labels that are to be

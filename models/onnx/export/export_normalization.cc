@@ -9,9 +9,8 @@ namespace {
 
 const std::vector<int64_t> kLast = {-1};
 
-std::string Mean(NodeExporter& node, const std::string& x, const std::vector<int64_t>& axes,
-                 bool keepdims = true) {
-  return node.Add("ReduceMean", {x}, {{"axes", axes}, {"keepdims", int64_t{keepdims}}});
+std::string Mean(NodeExporter& node, const std::string& x, const std::vector<int64_t>& axes) {
+  return node.Reduced("ReduceMean", x, axes, /*keepdims=*/true);
 }
 
 // sqrt(x + epsilon)

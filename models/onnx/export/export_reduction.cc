@@ -3,18 +3,13 @@
 
 namespace isomer {
 
-// In opset 17 the axes of ReduceSum are an operand, those of the others an attribute.
 void ExportReduction(NodeExporter& node) {
-  const std::vector<int64_t>& axes = node.op().Ints("axes");
-  const OnnxAttribute keepdims = {"keepdims", node.op().Int("keepdims")};
-  if (node.kind() == OpKind::kReduceSum) {
-    return node.Result("ReduceSum", {node.In(0), node.Ints(axes)}, {keepdims});
-  }
-  node.Result(node.kind() == OpKind::kReduceMean  ? "ReduceMean"
-              : node.kind() == OpKind::kReduceMax ? "ReduceMax"
-              : node.kind() == OpKind::kReduceMin ? "ReduceMin"
-                                                  : "ReduceProd",
-              {node.In(0)}, {{"axes", axes}, keepdims});
+  const char* const op = node.kind() == OpKind::kReduceSum    ? "ReduceSum"
+                         : node.kind() == OpKind::kReduceMean ? "ReduceMean"
+                         : node.kind() == OpKind::kReduceMax  ? "ReduceMax"
+                         : node.kind() == OpKind::kReduceMin  ? "ReduceMin"
+                                                              : "ReduceProd";
+  node.ResultOfReduction(op, node.In(0), node.op().Ints("axes"), node.op().Int("keepdims") != 0);
 }
 
 void ExportArg(NodeExporter& node) {

@@ -1,13 +1,14 @@
 #include "models/onnx/export/node_exporter.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "absl/strings/ascii.h"
 #include "models/onnx/tensor.h"
 #include "pcg/support/half.h"
 #include "pcg/support/little_endian.h"
 
 namespace isomer {
-namespace {}  // namespace
-
 OnnxAttribute::OnnxAttribute(const char* name, int64_t value) {
   proto.set_name(name);
   proto.set_type(onnx::AttributeProto::INT);
@@ -91,13 +92,48 @@ std::string NodeExporter::NewName(absl::string_view suffix) {
 }
 
 void NodeExporter::AddNode(const char* op, std::vector<std::string> inputs,
-                           std::vector<std::string> outputs, OnnxAttributeList attributes) {
+                           std::vector<std::string> outputs, OnnxAttributeList attributes,
+                           const std::string& domain) {
   onnx::NodeProto* const node = file_->add_node();
   node->set_op_type(op);
   node->set_name(outputs[0]);
   for (std::string& input : inputs) node->add_input(std::move(input));
   for (std::string& output : outputs) node->add_output(std::move(output));
   for (const OnnxAttribute& attribute : attributes) *node->add_attribute() = attribute.proto;
+  if (!domain.empty()) return node->set_domain(domain);  // It has one version.
+  const std::optional<int64_t> first = FirstOpsetOf(*node, HasBFloat16());
+  if (!first.has_value()) return Fail("it is not known which opset ", op, " is of");
+  needed_opset_ = std::max(needed_opset_, *first);
+}
+
+bool NodeExporter::HasBFloat16() const {
+  const auto is_bfloat16 = [](const TensorType& type) { return type.dtype == DataType::kBFloat16; };
+  return std::any_of(node_.outputs.begin(), node_.outputs.end(), is_bfloat16) ||
+         std::any_of(node_.inputs.begin(), node_.inputs.end(),
+                     [&](TensorRef input) { return is_bfloat16(graph_.type(input)); });
+}
+
+NodeExporter::Reduction NodeExporter::ReductionOf(absl::string_view op, const std::string& x,
+                                                  const std::vector<int64_t>& axes, bool keepdims) {
+  Reduction reduction = {{x}, {{"keepdims", int64_t{keepdims}}}};
+  if (opset_ >= kAxesAreOperands || op == "ReduceSum") {
+    reduction.inputs.push_back(Ints(axes));
+  } else {
+    reduction.attributes.insert(reduction.attributes.begin(), {"axes", axes});
+  }
+  return reduction;
+}
+
+void NodeExporter::ResultOfReduction(const char* op, const std::string& x,
+                                     const std::vector<int64_t>& axes, bool keepdims) {
+  Reduction reduction = ReductionOf(op, x, axes, keepdims);
+  Result(op, std::move(reduction.inputs), std::move(reduction.attributes));
+}
+
+std::string NodeExporter::Reduced(const char* op, const std::string& x,
+                                  const std::vector<int64_t>& axes, bool keepdims) {
+  Reduction reduction = ReductionOf(op, x, axes, keepdims);
+  return Add(op, std::move(reduction.inputs), std::move(reduction.attributes));
 }
 
 std::string NodeExporter::Add(const char* op, std::vector<std::string> inputs,
@@ -120,8 +156,7 @@ void NodeExporter::Result(const char* op, std::vector<std::string> inputs,
 
 void NodeExporter::ResultOf(const std::string& domain, const std::string& op,
                             std::vector<std::string> inputs, OnnxAttributeList attributes) {
-  AddNode(op.c_str(), std::move(inputs), outputs_, std::move(attributes));
-  file_->mutable_node()->rbegin()->set_domain(domain);
+  AddNode(op.c_str(), std::move(inputs), outputs_, std::move(attributes), domain);
 }
 
 void NodeExporter::ResultAt(int i, const char* op, std::vector<std::string> inputs,

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "models/onnx/export/opsets.h"
 #include "models/onnx/onnx.pb.h"
 #include "pcg/ir/graph.h"
 
@@ -32,15 +33,16 @@ std::string UniqueName(absl::string_view wanted, std::set<std::string>* names);
 // One node of a graph being written as nodes of a file. The first error is kept.
 class NodeExporter {
  public:
-  // `inputs` and `outputs` are names in the file.
+  // `inputs` and `outputs` are names in the file, whose opset is `opset`.
   NodeExporter(const Graph& graph, NodeId id, std::vector<std::string> inputs,
-               std::vector<std::string> outputs, std::set<std::string>* names,
+               std::vector<std::string> outputs, std::set<std::string>* names, int64_t opset,
                onnx::GraphProto* file)
       : graph_(graph),
         node_(graph.node(id)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         names_(names),
+        opset_(opset),
         file_(file) {}
 
   const Operator& op() const { return node_.op; }
@@ -58,6 +60,8 @@ class NodeExporter {
     status_.Update(absl::UnimplementedError(absl::StrCat(parts...)));
   }
   const absl::Status& status() const { return status_; }
+  // That all nodes written are valid in, the least; it may be above that of the file.
+  int64_t needed_opset() const { return needed_opset_; }
 
   // A node between others; returns the name of its one output.
   std::string Add(const char* op, std::vector<std::string> inputs,
@@ -74,6 +78,12 @@ class NodeExporter {
   void ResultAt(int i, const char* op, std::vector<std::string> inputs,
                 OnnxAttributeList attributes = {});
 
+  // A reduction of `x` over dims, as the opset has it: for the call's output, and between others.
+  void ResultOfReduction(const char* op, const std::string& x, const std::vector<int64_t>& axes,
+                         bool keepdims);
+  std::string Reduced(const char* op, const std::string& x, const std::vector<int64_t>& axes,
+                      bool keepdims);
+
   // Constants. Floats are Constant nodes: initializers of floats are weights.
   std::string Ints(std::vector<int64_t> values);     // a list
   std::string Int(int64_t value);                    // a scalar
@@ -84,13 +94,23 @@ class NodeExporter {
 
  private:
   void AddNode(const char* op, std::vector<std::string> inputs, std::vector<std::string> outputs,
-               OnnxAttributeList attributes);
+               OnnxAttributeList attributes, const std::string& domain = "");
   std::string NewName(absl::string_view suffix);
+  bool HasBFloat16() const;
+  // What comes beside `keepdims`: the axes, as one of operands and attributes.
+  struct Reduction {
+    std::vector<std::string> inputs;
+    OnnxAttributeList attributes;
+  };
+  Reduction ReductionOf(absl::string_view op, const std::string& x,
+                        const std::vector<int64_t>& axes, bool keepdims);
 
   const Graph& graph_;
   const Node& node_;
   const std::vector<std::string> inputs_, outputs_;
   std::set<std::string>* const names_;
+  const int64_t opset_;
+  int64_t needed_opset_ = kLeastOpset;
   onnx::GraphProto* const file_;
   absl::Status status_;
 };

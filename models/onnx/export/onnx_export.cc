@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/export/convolution_form.h"
 #include "models/onnx/export/export_operators.h"
+#include "models/onnx/export/opsets.h"
 #include "models/onnx/export/prepared_weights.h"
 #include "models/onnx/tensor.h"
 #include "pcg/ir/declared_operator.h"
@@ -17,18 +18,20 @@
 namespace isomer {
 namespace {
 
-constexpr int64_t kOpset = 17, kIrVersion = 8;
 constexpr size_t kMostBytes = (size_t{1} << 31) - 1;
 
 class GraphExporter {
  public:
-  GraphExporter(const Model& model, const Graph& graph, StoredWeights weights)
-      : model_(model), graph_(graph), weights_(weights) {}
+  GraphExporter(const Model& model, const Graph& graph, StoredWeights weights, int64_t opset)
+      : model_(model), graph_(graph), weights_(weights), opset_(opset) {}
+
+  // After Export: the least that is valid; the file is, if it is no more than its own.
+  int64_t needed_opset() const { return needed_opset_; }
 
   absl::StatusOr<onnx::ModelProto> Export() {
-    file_.set_ir_version(kIrVersion);
+    file_.set_ir_version(IrVersionOf(opset_));
     file_.set_producer_name("Isomer");
-    file_.add_opset_import()->set_version(kOpset);
+    file_.add_opset_import()->set_version(opset_);
     file_.mutable_graph()->set_name(model_.name.empty() ? "graph" : model_.name);
     ISOMER_RETURN_IF_ERROR(ReserveNames());
     PreparedWeights prepared{.values = {},
@@ -145,9 +148,10 @@ class GraphExporter {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       outputs.push_back(NameOf({id, static_cast<int32_t>(i)}));
     }
-    NodeExporter exported(graph_, id, std::move(inputs), std::move(outputs), &names_,
+    NodeExporter exported(graph_, id, std::move(inputs), std::move(outputs), &names_, opset_,
                           file_.mutable_graph());
     exporter(exported);
+    needed_opset_ = std::max(needed_opset_, exported.needed_opset());
     return exported.status().ok() ? absl::OkStatus() : Error(id, exported.status().message());
   }
 
@@ -173,6 +177,8 @@ class GraphExporter {
   const Model& model_;
   const Graph& graph_;
   const StoredWeights weights_;
+  const int64_t opset_;
+  int64_t needed_opset_ = kLeastOpset;
   onnx::ModelProto file_;
   std::set<std::string> names_;
   std::map<TensorRef, std::string> tensors_;
@@ -186,8 +192,13 @@ absl::StatusOr<std::string> OnnxFileOf(const Model& model, const Graph& graph,
   const bool is_for_others = weights == StoredWeights::kPrepared;
   ISOMER_ASSIGN_OR_RETURN(const Graph formed,
                           is_for_others ? ConvolutionForm(graph) : absl::StatusOr<Graph>(graph));
-  ISOMER_ASSIGN_OR_RETURN(const onnx::ModelProto file,
-                          GraphExporter(model, formed, weights).Export());
+  onnx::ModelProto file;
+  for (int64_t opset = kLeastOpset, needed = kLeastOpset;; opset = needed) {
+    GraphExporter exporter(model, formed, weights, opset);
+    ISOMER_ASSIGN_OR_RETURN(file, exporter.Export());
+    needed = exporter.needed_opset();
+    if (needed <= opset) break;
+  }
   std::string contents;
   if (file.ByteSizeLong() > kMostBytes || !file.SerializeToString(&contents)) {
     return absl::UnimplementedError("the model is above 2 GB, the limit of ONNX files");

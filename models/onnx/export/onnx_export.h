@@ -1,12 +1,12 @@
 // Models as ONNX files, for other programs to run.
 //
-// What is written is a sequential graph for inference, in opset 17: one ONNX node for an operator
-// that the standard has, several for one that it has not (Linear, Attention, the recurrent cells).
-// Inputs, outputs and weights keep their names; weights become initializers, constants
-// Constant nodes, and those without a value inputs.
+// What is written is a sequential graph for inference, in opset 17, or the first after it that has
+// all that is written (opsets.h): one ONNX node for an operator that the standard has, several for
+// one that it has not (Linear, Attention, the recurrent cells). Inputs, outputs and weights keep
+// their names; weights become initializers, constants Constant nodes, and those without a value
+// inputs.
 //
-// Refused: parallel operators, Dropout (it is random), Top2Gating, and the few attributes that
-// opset 17 lacks (scatter with max or min, pad that wraps around).
+// Refused: parallel operators, Dropout (it is random), Top2Gating.
 #ifndef ISOMER_MODELS_ONNX_EXPORT_ONNX_EXPORT_H_
 #define ISOMER_MODELS_ONNX_EXPORT_ONNX_EXPORT_H_
 
