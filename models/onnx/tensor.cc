@@ -17,13 +17,6 @@ namespace {
 
 using onnx::TensorProto;
 
-std::string TypeText(int data_type) {
-  const std::string name = TensorProto::DataType_IsValid(data_type)
-                               ? TensorProto::DataType_Name(TensorProto::DataType(data_type))
-                               : absl::StrCat(data_type);
-  return absl::StrCat("element type ", name);
-}
-
 // Elements as they lie in raw_data: little-endian, as is every machine that Isomer runs on.
 template <typename Stored, typename To>
 absl::Status AppendRaw(absl::string_view raw, std::vector<To>* out) {
@@ -90,6 +83,12 @@ absl::Status ReadRaw(int data_type, absl::string_view raw, OnnxTensor* tensor) {
       return AppendRaw<int64_t>(raw, &tensor->ints);
     case TensorProto::INT32:
       return AppendRaw<int32_t>(raw, &tensor->ints);
+    case TensorProto::INT16:
+      return AppendRaw<int16_t>(raw, &tensor->ints);
+    case TensorProto::UINT16:
+      return AppendRaw<uint16_t>(raw, &tensor->ints);
+    case TensorProto::INT8:
+      return AppendRaw<int8_t>(raw, &tensor->ints);
     default:
       return AppendRaw<uint8_t>(raw, &tensor->ints);
   }
@@ -147,7 +146,20 @@ absl::Status CheckSize(const OnnxTensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<DataType> OnnxDataType(int data_type) {
+bool IsNarrowInteger(int data_type) {
+  return data_type == TensorProto::UINT8 || data_type == TensorProto::INT8 ||
+         data_type == TensorProto::UINT16 || data_type == TensorProto::INT16;
+}
+
+std::string OnnxTypeText(int data_type) {
+  const std::string name = TensorProto::DataType_IsValid(data_type)
+                               ? TensorProto::DataType_Name(TensorProto::DataType(data_type))
+                               : absl::StrCat(data_type);
+  return absl::StrCat("element type ", name);
+}
+
+absl::StatusOr<DataType> OnnxDataType(int data_type, NarrowIntegers narrow) {
+  if (narrow == NarrowIntegers::kAsInt32 && IsNarrowInteger(data_type)) return DataType::kInt32;
   switch (data_type) {
     case TensorProto::FLOAT:
     case TensorProto::DOUBLE:
@@ -164,7 +176,7 @@ absl::StatusOr<DataType> OnnxDataType(int data_type) {
       return DataType::kBool;
     default:
       return absl::UnimplementedError(
-          absl::StrCat(TypeText(data_type),
+          absl::StrCat(OnnxTypeText(data_type),
                        "; FLOAT, FLOAT16, BFLOAT16, DOUBLE (as FLOAT), INT64, INT32 and BOOL are "
                        "read"));
   }
@@ -214,9 +226,9 @@ std::string QuotedName(absl::string_view name) {
 }
 
 absl::StatusOr<OnnxTensor> ReadOnnxTensor(const TensorProto& proto, const std::string* folder,
-                                          const ExternalData* in_file) {
+                                          const ExternalData* in_file, NarrowIntegers narrow) {
   OnnxTensor tensor;
-  ISOMER_ASSIGN_OR_RETURN(tensor.dtype, OnnxDataType(proto.data_type()));
+  ISOMER_ASSIGN_OR_RETURN(tensor.dtype, OnnxDataType(proto.data_type(), narrow));
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   if (proto.has_segment()) return absl::UnimplementedError("it is stored in segments");
   if (in_file != nullptr) {

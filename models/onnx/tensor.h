@@ -29,6 +29,10 @@ struct OnnxTensor {
   double Number(int64_t i) const { return is_float() ? floats[i] : static_cast<double>(ints[i]); }
 };
 
+// Integers of 8 and 16 bits. INT32 has all of their values, but what computes in their own type
+// keeps their low bits alone: so it stands for them in what is only read and cast.
+enum class NarrowIntegers { kRefused, kAsInt32 };
+
 // DOUBLE is read as FLOAT: a value outside of its range is refused, other digits are rounded.
 // `folder` is where external data lies, as models/onnx/external_data.h has it; null: it is refused.
 // Errors say what is wrong with the tensor and do not name it: "dims [64,64] have 4096 elements,
@@ -37,10 +41,16 @@ struct OnnxTensor {
 // `in_file`: where its data lies, if the message is without.
 absl::StatusOr<OnnxTensor> ReadOnnxTensor(const onnx::TensorProto& proto,
                                           const std::string* folder = nullptr,
-                                          const ExternalData* in_file = nullptr);
+                                          const ExternalData* in_file = nullptr,
+                                          NarrowIntegers narrow = NarrowIntegers::kRefused);
 
 // The type that stands for TensorProto.DataType `data_type`; the error names any that has none.
-absl::StatusOr<DataType> OnnxDataType(int data_type);
+absl::StatusOr<DataType> OnnxDataType(int data_type,
+                                      NarrowIntegers narrow = NarrowIntegers::kRefused);
+// UINT8, INT8, UINT16 or INT16.
+bool IsNarrowInteger(int data_type);
+// "element type UINT8"
+std::string OnnxTypeText(int data_type);
 // The inverse.
 onnx::TensorProto::DataType OnnxElementType(DataType dtype);
 

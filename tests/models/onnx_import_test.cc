@@ -175,7 +175,7 @@ TEST(OnnxImport, UnknownOperatorsAreNamedAllAtOnce) {
             "net.onnx: unknown operators, each at its first node: "
             "node 'first' ('Frobnicate') of 'ai.onnx', opset 13; node of 'c' "
             "('NonMaxSuppression') of 'ai.onnx', opset 13; node 'third' ('Fused') of 'com.acme', "
-            "opset 3");
+            "opset 3 (--list_unsupported lists all; --operators declares further ones)");
 }
 
 TEST(OnnxImport, GraphInputsInParameterPlacesAreWeights) {
@@ -345,7 +345,21 @@ INSTANTIATE_TEST_SUITE_P(
                      .Node("MaxPool", {"x"}, {"y", "i"})
                      .With("kernel_shape", {2, 2})
                      .Output("y", {2, 3, 7, 7}),
-                 "its output 1 'i' is not computed"},
+                 ""},
+        NodeCase{"IndicesOfMaxPoolThatAreUsed",
+                 File()
+                     .Node("MaxPool", {"x"}, {"y", "i"})
+                     .With("kernel_shape", {2, 2})
+                     .Node("Identity", {"i"}, {"j"}, "read")
+                     .Output("y", {2, 3, 7, 7})
+                     .Output("j", {2, 3, 7, 7}, onnx::TensorProto::INT64),
+                 "its output 1 'i', read by node 'read' ('Identity'), is not computed"},
+        NodeCase{"IndicesOfMaxPoolAsAnOutput",
+                 File()
+                     .Node("MaxPool", {"x"}, {"y", "i"})
+                     .With("kernel_shape", {2, 2})
+                     .Output("i", {2, 3, 7, 7}, onnx::TensorProto::INT64),
+                 "its output 1 'i', read as an output of the graph, is not computed"},
         NodeCase{"Identity", File().Node("Identity", {"x"}, {"y"}).Output("y", {2, 3, 8, 8}), ""},
         NodeCase{"Dropout", File().Node("Dropout", {"x"}, {"y"}).Output("y", {2, 3, 8, 8}), ""},
         NodeCase{"CastToInteger",

@@ -69,6 +69,23 @@ bool MeansTheSameSince(int64_t opset, const std::string& op) {
   return false;
 }
 
+// How a tensor is read: "by node ..", "as an output of the graph"; empty: it is not.
+std::string ReaderOf(const std::string& name, const OnnxGraph& graph) {
+  const auto has_it = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const onnx::ValueInfoProto& output : graph.outputs) {
+    if (output.name() == name) return "as an output of the graph";
+  }
+  for (const OnnxNode& node : graph.nodes) {
+    if (has_it(node.inputs) || has_it(node.captures)) return absl::StrCat("by ", node.label);
+    for (const OnnxNode& replaced : node.replaced) {
+      if (has_it(replaced.inputs)) return absl::StrCat("by ", replaced.label);
+    }
+  }
+  return "";
+}
+
 absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
   const OnnxOperator* const op = FindOnnxOperator(node.op);
   if (op == nullptr) {
@@ -80,9 +97,10 @@ absl::Status ImportOperator(const OnnxNode& node, ImportState* state) {
                                                    op->min_inputs, " to ", op->max_inputs));
   }
   for (size_t i = op->max_outputs; i < node.outputs.size(); ++i) {
-    if (node.outputs[i].empty()) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("its output ", i, " ", QuotedName(node.outputs[i]), " is not computed"));
+    const std::string reader = ReaderOf(node.outputs[i], state->onnx);
+    if (node.outputs[i].empty() || reader.empty()) continue;
+    return absl::UnimplementedError(absl::StrCat("its output ", i, " ", QuotedName(node.outputs[i]),
+                                                 ", read ", reader, ", is not computed"));
   }
   if (auto values = EvaluateConstantNode(node, *op, state)) {
     for (size_t i = 0; i < values->size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/import/narrow_integers.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
@@ -141,8 +142,13 @@ class LeafReader {
       return Error(input, "it has ", rank, " dims; at most ", kHighestRank, " are read");
     }
     TensorType type;
-    const absl::StatusOr<DataType> dtype = OnnxDataType(tensor.elem_type());
+    const absl::StatusOr<DataType> dtype =
+        OnnxDataType(tensor.elem_type(), NarrowIntegers::kAsInt32);
     if (!dtype.ok()) return Error(input, dtype.status().message());
+    if (IsNarrowInteger(tensor.elem_type())) {
+      const absl::Status only_cast = CheckOnlyCast(graph_, input);
+      if (!only_cast.ok()) return Error(input, only_cast.message());
+    }
     type.dtype = *dtype;
     return type;
   }

@@ -16,6 +16,7 @@
 #include "models/onnx/graph/provenance.h"
 #include "models/onnx/import/import_nodes.h"
 #include "models/onnx/import/leaves.h"
+#include "models/onnx/import/narrow_integers.h"
 #include "models/onnx/import/node_importer.h"
 #include "pcg/support/file.h"
 #include "pcg/support/status_macros.h"
@@ -38,7 +39,8 @@ absl::Status CheckOperators(const OnnxGraph& graph) {
   }
   if (unknown.empty()) return absl::OkStatus();
   return absl::UnimplementedError(
-      absl::StrCat("unknown operators, each at its first node: ", absl::StrJoin(unknown, "; ")));
+      absl::StrCat("unknown operators, each at its first node: ", absl::StrJoin(unknown, "; "),
+                   " (--list_unsupported lists all; --operators declares further ones)"));
 }
 
 // Inputs whose values are given become constants.
@@ -51,8 +53,16 @@ absl::Status BindInputs(const ImportOptions& options, OnnxGraph* graph) {
       open.push_back(std::move(input));
       continue;
     }
-    ISOMER_ASSIGN_OR_RETURN(const DataType declared,
-                            OnnxDataType(input.type().tensor_type().elem_type()));
+    if (IsNarrowInteger(input.type().tensor_type().elem_type())) {
+      const absl::Status only_cast = CheckOnlyCast(*graph, input);
+      if (!only_cast.ok()) {
+        return absl::Status(only_cast.code(), absl::StrCat("input ", QuotedName(input.name()), ": ",
+                                                           only_cast.message()));
+      }
+    }
+    ISOMER_ASSIGN_OR_RETURN(
+        const DataType declared,
+        OnnxDataType(input.type().tensor_type().elem_type(), NarrowIntegers::kAsInt32));
     if (declared != value->second.dtype) {
       return absl::InvalidArgumentError(absl::StrCat("input ", QuotedName(input.name()), " is ",
                                                      DataTypeName(declared), ", but its value ",

@@ -31,7 +31,8 @@ absl::StatusOr<OnnxTensor> ReadTensorFile(const std::string& path, std::string* 
     return absl::InvalidArgumentError(absl::StrCat(path, ": no tensor, or damaged"));
   }
   const std::string folder = path.substr(0, path.find_last_of('/') + 1);
-  absl::StatusOr<OnnxTensor> tensor = ReadOnnxTensor(proto, &folder);
+  absl::StatusOr<OnnxTensor> tensor =
+      ReadOnnxTensor(proto, &folder, nullptr, NarrowIntegers::kAsInt32);
   if (!tensor.ok()) {
     return absl::Status(tensor.status().code(),
                         absl::StrCat(path, ": ", tensor.status().message()));
@@ -218,7 +219,7 @@ absl::StatusOr<BoundModel> BindOnnxModel(absl::string_view contents, const std::
   ISOMER_ASSIGN_OR_RETURN(bound.model, ParseOnnx(contents, name, options));
   for (size_t i = 0; i < set.inputs.size(); ++i) {
     const int elem_type = graph.inputs[i].type().tensor_type().elem_type();
-    const absl::StatusOr<DataType> dtype = OnnxDataType(elem_type);
+    const absl::StatusOr<DataType> dtype = OnnxDataType(elem_type, NarrowIntegers::kAsInt32);
     if (dtype.ok() && *dtype == set.inputs[i].dtype) continue;
     return absl::InvalidArgumentError(absl::StrCat(set.folder, ": input ", i, " is ",
                                                    DataTypeName(set.inputs[i].dtype),
