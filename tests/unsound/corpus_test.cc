@@ -247,6 +247,10 @@ TEST(CorpusOfRules, IsAsLargeAsWasPromised) {
   }
   EXPECT_GE(false_rules, 600);
   EXPECT_GE(true_rules, 100);
+  const auto page = ReadFile(ISOMER_SOURCE_DIR "/README.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string said = absl::StrCat("a corpus of ", false_rules, " false rules");
+  EXPECT_NE(page->find(said), std::string::npos) << "README.md does not say: " << said;
 }
 
 }  // namespace

@@ -202,5 +202,46 @@ TEST(Stats, ReadmeOfTheShippedRulesIsUpToDate) {
          "isomer-generate stats rules/default.rules --markdown=rules/README.md";
 }
 
+// "3,525"
+std::string WithCommas(int number) {
+  std::string text = absl::StrCat(number);
+  for (int i = static_cast<int>(text.size()) - 3; i > 0; i -= 3) text.insert(i, ",");
+  return text;
+}
+
+// The numbers of a page's row "| all | 1 | 2 |"; those that have something behind them count, too.
+std::vector<std::string> AllOf(const std::string& path) {
+  const auto page = ReadFile(absl::StrCat(ISOMER_SOURCE_DIR, "/", path));
+  EXPECT_TRUE(page.ok()) << page.status();
+  std::vector<std::string> numbers;
+  const absl::string_view row = "\n| all | ";
+  const size_t at = page->find(row);
+  EXPECT_NE(at, std::string::npos) << path;
+  const std::string rest = page->substr(at + row.size());
+  for (absl::string_view cell : absl::StrSplit(rest.substr(0, rest.find('\n')), '|')) {
+    numbers.push_back(WithCommas(std::atoi(std::string(cell).c_str())));
+  }
+  return numbers;
+}
+
+TEST(Stats, TheFirstPageSaysWhatOtherPagesCount) {
+  const auto page = ReadFile(std::string(ISOMER_SOURCE_DIR) + "/README.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  const RuleCounts counts = CountRules(ShippedRules(), /*instances=*/false);
+  const std::vector<std::string> rules = AllOf("rules/README.md"), lemmas = AllOf("docs/lemmas.md"),
+                                 mutants = AllOf("docs/mutation.md");
+  for (const std::string& said :
+       {absl::StrCat("[", rules[0], " proved rules](rules/README.md)"),
+        absl::StrCat(WithCommas(counts.parallel.rules),
+                     " with parallel operators; at degree 2 and fixed axes they are ", rules[1],
+                     ";"),
+        absl::StrCat("[", lemmas[0], " premises](docs/lemmas.md)"),
+        absl::StrCat("second opinion on ", lemmas[3], " small instances"),
+        absl::StrCat("of ", mutants[0], " mutants of declarations"),
+        absl::StrCat("all ", mutants[1], " that change a meaning")}) {
+    EXPECT_NE(page->find(said), std::string::npos) << "README.md does not say: " << said;
+  }
+}
+
 }  // namespace
 }  // namespace isomer
