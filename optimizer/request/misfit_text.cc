@@ -15,7 +15,8 @@ absl::StatusOr<std::string> MisfitText(const OptimizeResult& result, const Model
   std::optional<int64_t> enough;
   if (options.plan.empty() && options.constraints.empty() &&
       result.searches.stop < StopReason::kTimeLimit) {
-    ISOMER_ASSIGN_OR_RETURN(enough, EnoughNodes(model, rules, cost, options));
+    ISOMER_ASSIGN_OR_RETURN(
+        enough, EnoughNodes(model, rules, cost, options, result.plan.predicted_peak_bytes));
   }
   const Constraints::OfStep& step = options.constraints.step;
   const std::string of_step = options.plan.empty() && !step.empty()

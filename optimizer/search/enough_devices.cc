@@ -1,6 +1,9 @@
 #include "optimizer/search/enough_devices.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -63,9 +66,15 @@ WholeOutputs OutputsOf(const Model& model, bool training) {
 
 }  // namespace
 
+double LeastBytesOnMore(int64_t half_bytes, int64_t bytes, double times) {
+  const double kept = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(half_bytes));
+  return static_cast<double>(bytes) * std::pow(kept, std::log2(times));
+}
+
 absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
                                                    const CostModel& cost,
-                                                   const OptimizeOptions& options) {
+                                                   const OptimizeOptions& options,
+                                                   int64_t smallest_bytes) {
   if (!cost.machine().topology.empty()) return std::nullopt;
   const Deadline deadline =
       Deadline::In(options.policy.enough_devices_seconds, options.search.watch);
@@ -74,6 +83,8 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
   probe.plan.clear();
   probe.search.budget = kBudget;
   probe.search.cache_folder.clear();
+  // By how many times as many nodes, of doublings: others may not divide what is to be shared.
+  std::map<int64_t, int64_t> smallest = {{1, smallest_bytes}};
   for (int64_t times : kTimes) {
     if (deadline.Reached().has_value()) break;
     Machine machine = cost.machine();
@@ -85,6 +96,13 @@ absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const Rul
         const OptimizeResult result,
         Optimize(model, rules, CostModel(std::move(machine), cost.profile()), probe));
     if (result.fits) return nodes;
+    const auto half = smallest.find(times / 2);
+    if (times % 2 != 0 || half == smallest.end()) continue;
+    const int64_t bytes = smallest[times] = result.plan.predicted_peak_bytes;
+    const double most_times =
+        static_cast<double>(std::end(kTimes)[-1]) / static_cast<double>(times);
+    const double least = LeastBytesOnMore(half->second, bytes, most_times);
+    if (least > static_cast<double>(cost.machine().memory_bytes())) break;
   }
   return std::nullopt;
 }

@@ -15,12 +15,21 @@
 
 namespace isomer {
 
+// What the smallest plan takes per device on `times` as many nodes, at the least, where it takes
+// `half_bytes` on half of the nodes and `bytes` on them. Memory is a sum of what nodes share and of
+// what each has whole, so the more nodes there are the less another doubling saves: it is at most
+// what the last one did.
+double LeastBytesOnMore(int64_t half_bytes, int64_t bytes, double times);
+
 // The fewest nodes of the machine's kind on which a short search finds a plan that fits: tries
-// twice, three times, four times, six times .. as many, in that order. nullopt if none of them
-// does, time is over, or nodes cannot be added (machines of named links).
+// twice, three times, four times, six times .. 64 times as many, in that order. `smallest_bytes`:
+// what the smallest plan found takes per device on the machine as it is. nullopt if none of them
+// does, what twice as many save says that none will (LeastBytesOnMore), time is over, or nodes
+// cannot be added (machines of named links).
 absl::StatusOr<std::optional<int64_t>> EnoughNodes(const Model& model, const RuleIndex& rules,
                                                    const CostModel& cost,
-                                                   const OptimizeOptions& options);
+                                                   const OptimizeOptions& options,
+                                                   int64_t smallest_bytes);
 
 // One line on a model of which no plan fits: outputs that one device gives back whole are larger
 // than its memory, and the largest is named, or weights and what training keeps of them are larger

@@ -279,9 +279,29 @@ class Optimizer {
     return std::min(as_it_is_us, with_algebra_us.value_or(as_it_is_us));
   }
 
+  static int64_t NumCalls(const Graph& graph) {
+    int64_t calls = 0;
+    for (NodeId id : graph.TopologicalOrder()) calls += IsLeaf(graph.node(id).op.kind()) ? 0 : 1;
+    return calls;
+  }
+
+  // Each stage has as many devices, and a call at least.
+  bool HasStages() const {
+    const int64_t most = std::min(run_.devices, NumCalls(run_.model.graph));
+    for (int64_t stages = 2; stages <= most; ++stages) {
+      if (run_.devices % stages == 0) return true;
+    }
+    return false;
+  }
+
   absl::Status NoPlan() const {
     const Graph& graph = run_.model.graph;
     if (run_.step.HasMicroBatches()) return NoPlanOfStep();
+    if (run_.options.plan == "pipeline" && !HasStages()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--plan=pipeline: no number of stages from 2 on divides ", run_.devices,
+          " devices and is at most the number of the model's calls, ", NumCalls(graph)));
+    }
     if (!run_.IsBoundToStages()) {
       return absl::ResourceExhaustedError(absl::StrCat("no plan of ", graph.num_nodes(),
                                                        " operators and weights on ", run_.devices,

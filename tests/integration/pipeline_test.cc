@@ -109,6 +109,21 @@ TEST(ZeroBubble, SchedulesAreCertifiedAndGiveTheModelsGradients) {
   }
 }
 
+TEST(Pipeline, OfFewerCallsThanStagesIsRefused) {
+  const std::string model = "zoo:mlp?layers=1&inputs=8&hidden=8&classes=8&batch=8";
+  for (const auto& [devices, exit_code] :
+       {std::pair("2", 0), std::pair("3", 0), std::pair("7", 2)}) {
+    const ProgramResult made =
+        RunBinary("isomer-optimize",
+                  {model, "--machine=laptop_cpu", absl::StrCat("--devices_per_node=", devices),
+                   "--plan=pipeline", "--loss_alone", "--out=" + ScratchFile("few_calls.plan")});
+    EXPECT_EQ(made.exit_code, exit_code) << made.err;
+    if (exit_code == 0) continue;
+    EXPECT_THAT(made.err, HasSubstr("error: --plan=pipeline: no number of stages from 2 on divides "
+                                    "7 devices and is at most the number of the model's calls, 3"));
+  }
+}
+
 TEST(ZeroBubble, FlagsThatDoNotApplyAreRefused) {
   const auto refused = [](std::vector<std::string> flags) {
     std::vector<std::string> arguments = {

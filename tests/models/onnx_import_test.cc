@@ -346,6 +346,32 @@ INSTANTIATE_TEST_SUITE_P(
                      .With("kernel_shape", {2, 2})
                      .Output("y", {2, 3, 7, 7}),
                  ""},
+        NodeCase{"ConcatOfWhatIsEmptyBesides",
+                 File()
+                     .Floats("none", {2, 0, 8, 8}, {})
+                     .Node("Concat", {"none", "x", "none", "x"}, {"y"})
+                     .With("axis", 1)
+                     .Output("y", {2, 6, 8, 8}),
+                 ""},
+        NodeCase{"SplitWithAnEmptyPart",
+                 File()
+                     .Ints("sizes", {2}, {0, 3})
+                     .Node("Split", {"x", "sizes"}, {"y", "z"})
+                     .With("axis", 1)
+                     .Output("z", {2, 3, 8, 8}),
+                 "output 0 has size 0; tensors without elements are not supported"},
+        NodeCase{"SliceOfNothing",
+                 File()
+                     .Ints("from", {1}, {3})
+                     .Node("Slice", {"x", "from", "from", "from"}, {"y"})
+                     .Output("y", {2, 3, 8, 8}),
+                 "nothing of dim 3 remains; tensors without elements are not supported"},
+        NodeCase{"SumWithNothing",
+                 File()
+                     .Floats("none", {2, 0, 8, 8}, {})
+                     .Node("Add", {"x", "none"}, {"y"})
+                     .Output("y", {2, 3, 8, 8}),
+                 "size 0 is not positive; tensors without elements are not supported"},
         NodeCase{"IndicesOfMaxPoolThatAreUsed",
                  File()
                      .Node("MaxPool", {"x"}, {"y", "i"})

@@ -76,8 +76,13 @@ void ImportTranspose(NodeImporter& node) {
 
 void ImportConcat(NodeImporter& node) {
   std::vector<TensorRef> parts;
-  for (int i = 0; i < node.num_inputs(); ++i) parts.push_back(node.Operand(i));
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const OnnxTensor* const constant = node.Constant(i);
+    const bool is_empty = constant != nullptr && constant->size() == 0;
+    if (!is_empty) parts.push_back(node.Operand(i));
+  }
   if (!node.Expect(node.attributes.Has("axis"), "it has no axis")) return;
+  if (!node.Expect(!parts.empty(), "all of its parts are empty; ", kNoEmptyTensors)) return;
   const int axis = node.Axis(node.attributes.Int("axis", 0), node.Rank(parts[0]));
   DefineAs(node, 0, Concatenated(node, std::move(parts), axis));
 }

@@ -121,6 +121,9 @@ void ImportSplit(NodeImporter& node) {
                    " sizes and ", parts, " outputs")) {
     return;
   }
+  for (int64_t i = 0; i < parts; ++i) {
+    if (!node.Expect(sizes[i] != 0, "output ", i, " has size 0; ", kNoEmptyTensors)) return;
+  }
   if (parts == 1 && sizes[0] == size) return node.Define(0, x);
   const std::vector<TensorRef> split = SplitInto(node, x, axis, sizes);
   for (int64_t i = 0; i < parts; ++i) node.Define(static_cast<int>(i), split[i]);
@@ -152,7 +155,7 @@ void ImportSlice(NodeImporter& node) {
     };
     const int64_t begin = clamp(starts[i]), end = clamp(ends[i]);
     const int64_t room = step > 0 ? end - begin : begin - end;
-    if (!node.Expect(room > 0, "nothing of dim ", axis, " remains")) return;
+    if (!node.Expect(room > 0, "nothing of dim ", axis, " remains; ", kNoEmptyTensors)) return;
     const int64_t stride = step > 0 ? step : step < -size ? size : -step;
     const int64_t count = (room - 1) / stride + 1;
     x = step == 1 ? Range(node, x, axis, begin, count)

@@ -102,7 +102,8 @@ absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* stat
     type = SequentialType(tensor.dims, tensor.dtype);
     if (absl::Status status = ValidateTensorType(type); !status.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the value of ", QuotedName(name), ": ", status.message()));
+          absl::StrCat("the value of ", QuotedName(name), ": ", status.message(),
+                       tensor.size() == 0 ? absl::StrCat("; ", kNoEmptyTensors) : ""));
     }
     is_trained = is_trained && tensor.is_float() && !tensor.is_literal;
     ISOMER_ASSIGN_OR_RETURN(state->model.weights[name], ModelValues(name, is_trained, tensor));

@@ -40,6 +40,10 @@ struct ImportState {
   int64_t unrolled_bytes_left = int64_t{1} << 28;  // of the bodies of loops, an iteration each
 };
 
+// What an error about one adds.
+inline constexpr char kNoEmptyTensors[] =
+    "tensors without elements are not supported: leave them out of the model";
+
 // The tensor of that name in the graph. A parameter enters it as a Weight at its first use, other
 // values as a Constant.
 absl::StatusOr<TensorRef> TensorNamed(const std::string& name, ImportState* state);

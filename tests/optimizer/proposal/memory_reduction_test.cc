@@ -149,7 +149,8 @@ TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
   EXPECT_FALSE(result.fits);
   Machine machine = TestMachine(1, 2);
   machine.kinds[0].memory_bytes = limit;
-  const auto nodes = EnoughNodes(model_, index_, CostModel(machine), OptimizeOptions());
+  const auto nodes = EnoughNodes(model_, index_, CostModel(machine), OptimizeOptions(),
+                                 result.plan.predicted_peak_bytes);
   ASSERT_TRUE(nodes.ok()) << nodes.status();
   ASSERT_TRUE(nodes->has_value());
   EXPECT_GE(**nodes, 2);
@@ -157,6 +158,30 @@ TEST_F(WideLayers, SayWhatIsMissingAndHowManyNodesWouldDo) {
   const std::string text = DoesNotFitText(result, machine, *nodes);
   EXPECT_NE(text.find("of weights"), std::string::npos) << text;
   EXPECT_NE(text.find("; a plan fits on "), std::string::npos) << text;
+}
+
+TEST(LeastBytesOnMore, IsWhatTheLastDoublingSavedAtEach) {
+  EXPECT_DOUBLE_EQ(LeastBytesOnMore(200, 100, 4), 25);
+  EXPECT_DOUBLE_EQ(LeastBytesOnMore(100, 90, 4), 90 * 0.9 * 0.9);
+  EXPECT_DOUBLE_EQ(LeastBytesOnMore(100, 90, 1), 90);
+  EXPECT_DOUBLE_EQ(LeastBytesOnMore(90, 100, 32), 100);
+  // What nodes share, 64, and what each has, 10: on four times as many it is no less.
+  EXPECT_LE(LeastBytesOnMore(10 + 64, 10 + 32, 4), 10 + 8);
+}
+
+// Where no number of nodes would do, the first search of more tells.
+TEST_F(WideLayers, SayAtOnceThatNoNumberOfNodesWouldDo) {
+  const int64_t limit = OptimizeIn(0).plan.predicted_peak_bytes / 1000;
+  const OptimizeResult result = OptimizeIn(limit);
+  EXPECT_FALSE(result.fits);
+  Machine machine = TestMachine(1, 2);
+  machine.kinds[0].memory_bytes = limit;
+  OptimizeOptions options;
+  options.policy.enough_devices_seconds = 1e6;
+  // As if that were the workspace of a kernel, which all devices have.
+  const auto nodes = EnoughNodes(model_, index_, CostModel(machine), options, limit + 1);
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  EXPECT_FALSE(nodes->has_value());
 }
 
 int64_t OutputBytes(const Model& model) {
