@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "optimizer/canonical/attention_step.h"
 #include "optimizer/canonical/layout_form.h"
 #include "pcg/ir/constant_number.h"
 #include "pcg/ir/operator_facts.h"
@@ -261,14 +262,15 @@ class DefinitionFinder {
   }
 
   // matmul(softmax(scale(matmul(q, k')) + mask), v); the scale may be on q and k' instead, the
-  // scores may be capped by tanh, the mask is optional.
+  // scores may be capped by tanh, the mask is optional. Samples and heads may be one dim, as
+  // nn.MultiheadAttention has them where it gives its weights, too.
   bool StateAttention(NodeId root) {
     const Node& last = graph_.node(root);
     Region region;
     region.nodes = {root};
     const Node* const softmax = InnerCall(OpKind::kSoftmax, last.inputs[0]);
     const int rank = graph_.type({root, 0}).rank();
-    if (softmax == nullptr || rank != 4 ||
+    if (softmax == nullptr || (rank != 4 && rank != 3) ||
         (softmax->op.Int("axis") != -1 && softmax->op.Int("axis") != rank - 1)) {
       return false;
     }
@@ -292,23 +294,22 @@ class DefinitionFinder {
       }
       scale *= factor;
       const Node* const product = InnerCall(OpKind::kMatMul, x);
-      if (product == nullptr || graph_.type(x).rank() != 4) continue;
+      if (product == nullptr || graph_.type(x).rank() != rank) continue;
       whole.nodes.push_back(x.node);
       const TensorRef q = WithoutScales(product->inputs[0], &scale, &whole.nodes);
       const TensorRef k = WithoutScales(product->inputs[1], &scale, &whole.nodes);
       op.Set("scale", scale);
-      if (graph_.type(q).rank() != 4 || graph_.type(k).rank() != 4) continue;
-      const NodeId turned = rewriter_.next_id();
-      std::vector<TensorRef> inputs = {q, {turned, 0}, last.inputs[1]};
-      if (add != nullptr) inputs.push_back(scores[1 - s]);
+      if (graph_.type(q).rank() != rank || graph_.type(k).rank() != rank) continue;
+      std::vector<TensorRef> operands = {q, k, last.inputs[1]};
+      if (add != nullptr) operands.push_back(scores[1 - s]);
       std::sort(whole.nodes.begin(), whole.nodes.end(),
                 [&](NodeId a, NodeId b) { return place_[a.value] < place_[b.value]; });
-      DerivationStep step;
-      step.nodes = whole.nodes;
-      step.calls = {{{OpKind::kTranspose, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}}, {k}},
-                    {op, inputs}};
-      step.replaced = {{{root, 0}, {NodeId{turned.value + 1}, 0}}};
-      if (!rewriter_.Try(std::move(step), {last.name + "/keys", last.name})) continue;
+      std::vector<std::string> names;
+      std::optional<DerivationStep> step =
+          AttentionStep(graph_, op, operands, root, rewriter_.next_id(), &names);
+      if (!step.has_value()) continue;
+      step->nodes = whole.nodes;
+      if (!rewriter_.Try(*std::move(step), names)) continue;
       taken_.insert(whole.nodes.begin(), whole.nodes.end());
       return true;
     }

@@ -246,6 +246,50 @@ output "loss" = %9
   EXPECT_EQ(call->op.Number("scale"), 0.0625);
 }
 
+// As nn.MultiheadAttention is exported that could give its weights, too: batches of samples and
+// heads, [position, sample, head, feature] at first. Queries and keys may be of unlike widths.
+TEST(CanonicalForm, HeadsThatShareADimWithSamplesGetOneOfTheirOwn) {
+  constexpr char kText[] = R"(
+%0 = input "q" : f32[16,8,32]
+%1 = input "k" : f32[16,8,32]
+%2 = input "v" : f32[16,8,32]
+%3 = input "target" : f32[16,8,32]
+%4 = input "mask" : f32[MASK]
+%5 = reshape(%0) {shape=[16,FOLDED]} : f32[16,FOLDED]
+%6 = transpose(%5) {perm=[1,0,2]} : f32[BATCH,16,WIDTH]
+%7 = scale(%6) {factor=0.5} : f32[BATCH,16,WIDTH]
+%8 = reshape(%1) {shape=[16,FOLDED]} : f32[16,FOLDED]
+%9 = transpose(%8) {perm=[1,2,0]} : f32[BATCH,WIDTH,16]
+%10 = matmul(%7, %9) : f32[BATCH,16,16]
+%11 = add(%10, %4) : f32[BATCH,16,16]
+%12 = softmax(%11) {axis=-1} : f32[BATCH,16,16]
+%13 = reshape(%2) {shape=[16,FOLDED]} : f32[16,FOLDED]
+%14 = transpose(%13) {perm=[1,0,2]} : f32[BATCH,16,WIDTH]
+%15 = matmul(%12, %14) : f32[BATCH,16,WIDTH]
+%16 = transpose(%15) {perm=[1,0,2]} : f32[16,FOLDED]
+%17 = reshape(%16) {shape=[16,8,32]} : f32[16,8,32]
+%18 = mse(%17, %3) : f32[]
+output "loss" = %18
+)";
+  const auto canonical = [&](const char* mask, const char* folded, const char* batch,
+                             const char* width) {
+    return Canonicalize(
+        ModelOf(absl::StrReplaceAll(
+            kText, {{"MASK", mask}, {"FOLDED", folded}, {"BATCH", batch}, {"WIDTH", width}})),
+        ShownEqual, KeepsNothing);
+  };
+  for (const char* mask : {"16,16", "1,16,16", "32,16,16", "32,1,16"}) {
+    const CanonicalModel found = canonical(mask, "32,8", "32", "8");
+    const Node* const call = AttentionOf(found.model.graph);
+    ASSERT_NE(call, nullptr) << mask;
+    EXPECT_EQ(call->op.Number("scale"), 0.5);
+    EXPECT_EQ(call->outputs[0], SequentialType({8, 4, 16, 8})) << mask;
+    EXPECT_EQ(CallsOf(found.model.graph).count("softmax"), 0u) << mask;
+  }
+  // One head: no reshape says what is batch and what are heads.
+  EXPECT_EQ(AttentionOf(canonical("16,16", "8,32", "8", "32").model.graph), nullptr);
+}
+
 TEST(CanonicalForm, WhatIsNoAttentionStays) {
   const std::string text = kAttentionProducts;
   for (const auto& [from, to] : std::map<std::string, std::string>{
