@@ -101,7 +101,8 @@ def load(source: Union[StrPath, "torch.nn.Module"],
             (``isomer.zoo()``); or a ``torch.nn.Module``, which is exported on the spot, as it
             computes in evaluation mode.
         example_inputs: of a module, a tensor, a tuple of tensors, or a dict of them by name
-            (``{"input_ids": ids}``), to call it with: their shapes are the network's.
+            (``{"input_ids": ids}``), to call it with: their shapes are the network's. In place of a
+            tensor may stand a tuple, list or dict of them, as ``forward`` takes it.
         batch_size: of what leaves it open, or of the zoo; 0: as it is there.
         dims: sizes of symbolic dims of an ONNX file, ``{"batch": 8}``.
         input_names: of a module, names of its inputs; those of ``forward`` unless said.

@@ -109,7 +109,11 @@ def _export_with(name: str, module: Any, examples: tuple[Any, ...], by_name: dic
         options.update(dynamo=False, opset_version=17, do_constant_folding=False,
                        training=torch.onnx.TrainingMode.PRESERVE)
         if input_names is None:
-            options["input_names"] = [f"input_{i}" for i in range(len(examples))] + list(by_name)
+            options["input_names"] = [f"input_{i}" for i in range(_tensors_in(examples))]
+            for name_of_one, example in by_name.items():
+                count = _tensors_in(example)
+                options["input_names"] += [name_of_one] if isinstance(example, torch.Tensor) else [
+                    f"{name_of_one}_{i}" for i in range(count)]
     silence = contextlib.nullcontext() if name == "dynamo" else _without_output()
     with _one_at_a_time, _evaluating(module), _quietly(), torch.no_grad(), silence:
         torch.onnx.export(module, examples, path, kwargs=by_name, **options)
@@ -170,6 +174,30 @@ def _padding_notes(module: Any) -> tuple[str, ...]:
             f"{', ..' if len(padded) > 3 else ''} (export with exporter=\"dynamo\" to leave it)",)
 
 
+def _tensors_in(example: Any) -> int:
+    """How many tensors there are in one, or in tuples, lists and dicts of such."""
+    if isinstance(example, Mapping):
+        return sum(map(_tensors_in, example.values()))
+    return sum(map(_tensors_in, example)) if isinstance(example, (tuple, list)) else 1
+
+
+def _check_example(example: Any, what: str) -> None:
+    """Raises: InputError: it is no tensor, and no tuple, list or dict of such."""
+    import torch
+
+    if isinstance(example, torch.Tensor):
+        return
+    if isinstance(example, Mapping):
+        parts = [(repr(name), part) for name, part in example.items()]
+    elif isinstance(example, (tuple, list)):
+        parts = [(str(i), part) for i, part in enumerate(example)]
+    else:
+        raise InputError(f"example_inputs: {what} is a {type(example).__name__}, and a "
+                         "torch.Tensor, or a tuple, list or dict of them, is expected")
+    for where, part in parts:
+        _check_example(part, f"{what}[{where}]")
+
+
 def _examples_of(module: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Those by place, and those by name, in the order of ``forward``, which exporters keep."""
     import torch
@@ -178,18 +206,17 @@ def _examples_of(module: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dic
         return (example_inputs,), {}
     if isinstance(example_inputs, Mapping) and example_inputs:
         for name, example in example_inputs.items():
-            if not isinstance(name, str) or not isinstance(example, torch.Tensor):
-                raise InputError(f"example_inputs: {name!r} is a {type(example).__name__}, and a "
-                                 "torch.Tensor by a name is expected")
+            if not isinstance(name, str):
+                raise InputError(f"example_inputs: {name!r} is a {type(name).__name__}, and a name "
+                                 "is expected")
+            _check_example(example, repr(name))
         order = [name for name in inspect.signature(module.forward).parameters
                  if name in example_inputs]
         order += [name for name in example_inputs if name not in order]
         return (), {name: example_inputs[name] for name in order}
     if isinstance(example_inputs, (tuple, list)) and example_inputs:
         for i, example in enumerate(example_inputs):
-            if not isinstance(example, torch.Tensor):
-                raise InputError(f"example_inputs: number {i} is a {type(example).__name__}, and a "
-                                 "torch.Tensor is expected")
+            _check_example(example, f"number {i}")
         return tuple(example_inputs), {}
     raise InputError("a torch.nn.Module needs example_inputs: a tensor, a tuple of tensors, or a "
                      "dict of them by name, to call it with")
@@ -204,7 +231,7 @@ def export(module: Any, example_inputs: Any, input_names: Optional[Sequence[str]
     """
     examples, by_name = _examples_of(module, example_inputs)
     names = None if input_names is None else list(input_names)
-    inputs = len(examples) + len(by_name)
+    inputs = _tensors_in(examples) + _tensors_in(by_name)
     if names is not None and len(names) != inputs:
         raise InputError(f"input_names: there are {len(names)} names of {inputs} inputs")
     if exporter not in ("auto", "dynamo", "torchscript"):

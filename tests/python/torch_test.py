@@ -163,6 +163,37 @@ class TorchTest(Case):
         with self.refuses("example_inputs: 'left' is a int"):
             isomer.load(module, {"left": 1})
 
+    def test_inputs_in_tuples_lists_and_dicts(self):
+        class Nested(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(8, 6)
+
+            def forward(self, batch, extra):
+                left, right = batch["pair"]
+                return {"sum": self.layer(left) + right, "rest": extra[0] * batch["scale"]}
+
+        module = Nested().eval()
+        given = {"batch": {"pair": (torch.randn(4, 8), torch.randn(4, 6)),
+                           "scale": torch.randn(4, 3)},
+                 "extra": [torch.randn(4, 3)]}
+        for example in (given, tuple(given.values())):
+            for exporter in ("dynamo", "torchscript"):
+                model = isomer.load(module, example, exporter=exporter)
+                self.assertEqual([tensor.shape for tensor in model.inputs],
+                                 [(4, 8), (4, 6), (4, 3), (4, 3)])
+                tensors = [*given["batch"]["pair"], given["batch"]["scale"], *given["extra"]]
+                arrays = {tensor.name: value for tensor, value in zip(model.inputs, tensors)}
+                outputs = small_plan(model, mode="inference").run(arrays).outputs
+                found = {array.shape: array for array in outputs.values()}
+                for expected in module(**given).values():
+                    np.testing.assert_allclose(found[tuple(expected.shape)],
+                                               expected.detach().numpy(), atol=1e-6)
+        for example, where in [(({"a": 1},), r"number 0\['a'\] is a int"),
+                               ({"batch": [None]}, r"'batch'\[0\] is a NoneType")]:
+            with self.assertRaisesRegex(isomer.InputError, where):
+                isomer.load(module, example)
+
     def test_large_weights_stay_in_their_file(self):
         module = Perceptron(inputs=1024, hidden=2048)  # 8.4 MB
         example = torch.randn(4, 1024)
