@@ -70,70 +70,94 @@ class Terms {
   std::map<std::tuple<std::string, std::vector<TermId>, int>, TermId> ids_;
 };
 
-// Terms as multiples of others and sums of two of these: 2 y and y - 3 y are multiples of y, z - x
-// is one of x - z. Where one of two multiples is zero, so is the other. Longer sums stay as they
-// are: x - (x + y) is zero in floats where y is only small.
-class LinearForms {
+// Terms as multiples of others, wherever floats that are not zero have multiples that are none: 2 y
+// and y - 3 y are multiples of y, 2 z - 2 x is one of x - z. Kept out is what rounding may make
+// zero of what is not: 3 x - 3 z where both are the same float, 1.00000001 y - y, x - (x + y).
+class Multiples {
  public:
-  explicit LinearForms(const Terms& terms) : terms_(terms) {}
+  explicit Multiples(const Terms& terms) : terms_(terms) {}
 
-  // Of the terms seen so far and those in their sums, the first that `id` is a multiple of, by a
-  // number other than 0. What is 0 is a multiple of itself alone.
-  TermId MultipleOf(TermId id) {
-    const Form& form = FormOf(id);
-    if (form.empty()) return id;
-    if (form.size() == 1) return form.begin()->first;
-    std::string text;
-    for (const auto& [term, factor] : form) {
-      absl::StrAppend(&text, term, "*", (factor / form.begin()->second).ToString(), " ");
-    }
-    return first_.emplace(std::move(text), id).first->second;
-  }
+  // Of the terms seen so far and those that they are made of, the first that `id` is a multiple of.
+  TermId FirstOf(TermId id) { return Of(id).of; }
 
  private:
-  using Form = std::map<TermId, ExactNumber>;
+  struct Multiple {
+    ExactNumber factor;  // not zero
+    TermId of = 0;
+    bool is_exact = true;  // nothing is rounded: the factor is a power of two, or minus one
+  };
 
-  const Form& FormOf(TermId id) {
-    if (const auto known = forms_.find(id); known != forms_.end()) return known->second;
-    const CallWithDomain* call = terms_[id].call;
+  const Multiple& Of(TermId id) {
+    if (const auto known = known_.find(id); known != known_.end()) return known->second;
+    const auto& [call, operands, output] = terms_[id];
     const OpKind kind = call == nullptr ? OpKind::kInput : call->kind;
-    std::vector<ExactNumber> factors;  // of the operands
-    if (kind == OpKind::kAdd) factors = {1, 1};
-    if (kind == OpKind::kSub) factors = {1, -1};
-    if (const std::optional<ExactNumber> factor = FactorOf(call)) factors = {*factor};
-    Form form;
-    bool is_short = !factors.empty();
-    for (size_t o = 0; o < factors.size(); ++o) {
-      const Form& operand = FormOf(terms_[id].operands[o]);
-      is_short &= operand.size() == 1 || factors.size() == 1;
-      for (const auto& [term, factor] : operand) {
-        ExactNumber& sum = form[term];
-        sum = sum + factor * factors[o];
-        if (sum.IsZero()) form.erase(term);
-      }
+    std::optional<Multiple> multiple;
+    if (const std::optional<ExactNumber> factor = FactorOf(call)) {
+      multiple = Times(Of(operands[0]), *factor);
+    } else if (kind == OpKind::kAdd || kind == OpKind::kSub) {
+      const ExactNumber sign = kind == OpKind::kAdd ? 1 : -1;
+      const Multiple a = Of(operands[0]), b = Times(Of(operands[1]), sign);
+      multiple = a.of == b.of ? SumOfSame(a, b)
+                              : SumOf(id, Exactly(operands[0]), Times(Exactly(operands[1]), sign));
     }
-    if (!is_short) form = {{id, 1}};
-    return forms_[id] = std::move(form);
+    const bool is_moderate = multiple && IsModerate(multiple->factor);
+    return known_[id] = is_moderate ? *std::move(multiple) : Multiple{1, id};
   }
 
-  // Of a Scale. Kept out: the marks that stand for variables, and what is so small that it may be
-  // one.
+  Multiple Exactly(TermId id) { return Of(id).is_exact ? Of(id) : Multiple{1, id}; }
+
+  static Multiple Times(Multiple a, const ExactNumber& factor) {
+    a.factor = a.factor * factor;
+    a.is_exact &= IsPowerOfTwo(factor);
+    return a;
+  }
+
+  // Rounding must not decide what is left where one is taken from the other.
+  static std::optional<Multiple> SumOfSame(const Multiple& a, const Multiple& b) {
+    const ExactNumber sum = a.factor + b.factor;
+    if (IsSmaller(sum, a.factor) && IsSmaller(sum, b.factor)) return std::nullopt;
+    return Multiple{sum, a.of, a.is_exact && b.is_exact && IsPowerOfTwo(sum)};
+  }
+
+  // The first sum of the same two seen, but for a sign and a power of two.
+  Multiple SumOf(TermId id, const Multiple& a, const Multiple& b) {
+    if (a.of > b.of) return SumOf(id, b, a);
+    const auto [at, is_new] = sums_.emplace(
+        std::tuple(a.of, b.of, (b.factor / a.factor).ToString()), std::pair(id, a.factor));
+    return {a.factor / at->second.second, at->second.first};
+  }
+
+  static bool IsSmaller(const ExactNumber& a, const ExactNumber& b) {
+    return (a * a - b * b).Sign() < 0;
+  }
+  static bool IsPowerOfTwo(const ExactNumber& number) {
+    int exponent = 0;
+    return std::abs(std::frexp(number.AsDouble().value_or(0), &exponent)) == 0.5;
+  }
+  // A float32 of which the least of these makes zero is so small that 1 divided by it is infinite;
+  // nor are these the marks that stand for variables.
+  static bool IsModerate(const ExactNumber& factor) {
+    constexpr int64_t kMost = 1 << 22;
+    return !IsSmaller(kMost, factor) && !IsSmaller(factor * kMost, 1);
+  }
+
+  // Of a Scale.
   static std::optional<ExactNumber> FactorOf(const CallWithDomain* call) {
-    constexpr double kSmallest = 1e-200;
     if (call == nullptr || call->kind != OpKind::kScale || call->declaration == nullptr) {
       return std::nullopt;
     }
     for (const Instruction& i : call->declaration->statements[0].body) {
-      if (i.op == ScalarOp::kConstant && std::abs(i.constant) >= kSmallest) {
-        return ExactNumber::FromDouble(i.constant);
-      }
+      if (i.op != ScalarOp::kConstant || !std::isfinite(i.constant)) continue;
+      const ExactNumber factor = ExactNumber::FromDouble(i.constant);
+      if (IsModerate(factor)) return factor;
     }
     return std::nullopt;
   }
 
   const Terms& terms_;
-  std::map<TermId, Form> forms_;
-  std::map<std::string, TermId> first_;  // by form, but for a factor
+  std::map<TermId, Multiple> known_;
+  // By two terms and the second's factor, if the first's is 1: a sum, and the first's factor in it.
+  std::map<std::tuple<TermId, TermId, std::string>, std::pair<TermId, ExactNumber>> sums_;
 };
 
 // The operands whose elements a call moves, where it does nothing else.
@@ -350,7 +374,7 @@ class DomainCheck {
       for (int o : MovedOperands(*call)) Learn(OfOperand(claim, o));
     }
     if (domain != Domain::kNonzero) return;
-    if (const TermId multiple = linear_.MultipleOf(ids[0]); multiple != ids[0]) {
+    if (const TermId multiple = multiples_.FirstOf(ids[0]); multiple != ids[0]) {
       Learn({Domain::kNonzero, "", {multiple}});
     }
     for (int o : FactorsOf(terms_[ids[0]])) Learn(OfOperand(claim, o));
@@ -406,7 +430,7 @@ class DomainCheck {
     if (is_element && of_all(moved)) return true;
     if (domain != Domain::kNonzero) return false;
     if (call->kind == OpKind::kReciprocal) return true;
-    if (const TermId multiple = linear_.MultipleOf(ids[0]); multiple != ids[0]) {
+    if (const TermId multiple = multiples_.FirstOf(ids[0]); multiple != ids[0]) {
       return Holds({Domain::kNonzero, "", {multiple}});
     }
     const std::vector<int> factors = FactorsOf(terms_[ids[0]]);
@@ -425,7 +449,7 @@ class DomainCheck {
   }
 
   Terms terms_;
-  LinearForms linear_{terms_};
+  Multiples multiples_{terms_};
   const SideOfTerms source_, target_;
   std::set<TermId> needed_;
   std::set<Claim> known_;

@@ -24,6 +24,7 @@ constexpr size_t kMaxOrdered = 4, kMaxOrderedConstants = 2;
 struct Comparison {
   const Ranges& region;
   const Polynomial &left, &right;
+  std::map<std::string, bool>* zeros;  // divisors of this region, by text: whether they are zero
 
   // Whether they have one normal form in each case that `given` leaves.
   absl::StatusOr<bool> EqualIn(const Case& given) const {
@@ -60,12 +61,21 @@ struct Comparison {
                               TakeAwayDivisor(region, &next_bound, &a, &b));
       if (!divisor) {
         if (divisors == 0) return false;
-        return Comparison{region, a, b}.Equal(exp);
+        return Comparison{region, a, b, zeros}.Equal(exp);
       }
-      ISOMER_ASSIGN_OR_RETURN(const bool is_zero, (Comparison{region, *divisor, {}}.IsEqual(exp)));
+      ISOMER_ASSIGN_OR_RETURN(const bool is_zero, IsZero(*divisor, exp));
       if (is_zero) return false;
     }
     return false;
+  }
+
+  // Asked once of each: divisors have divisors.
+  absl::StatusOr<bool> IsZero(const Polynomial& divisor, Exp exp) const {
+    ISOMER_ASSIGN_OR_RETURN(std::string text, PolynomialText(divisor, region, NamesOf(region)));
+    if (const auto known = zeros->find(text); known != zeros->end()) return known->second;
+    ISOMER_ASSIGN_OR_RETURN(const bool is_zero,
+                            (Comparison{region, divisor, {}, zeros}.IsEqual(exp)));
+    return zeros->emplace(std::move(text), is_zero).first->second;
   }
 
   absl::StatusOr<bool> IsEqual(Exp exp) const {
@@ -156,7 +166,8 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b, Div
     if (regions.size() > kMaxRegions) return absl::ResourceExhaustedError("too many regions");
   }
   for (const Ranges& region : regions) {
-    const Comparison here{region, left, right};
+    std::map<std::string, bool> zeros;
+    const Comparison here{region, left, right, &zeros};
     ISOMER_ASSIGN_OR_RETURN(const bool equal,
                             divisors == Divisors::kNotZero ? here.IsEqual(exp) : here.Equal(exp));
     if (!equal) return false;

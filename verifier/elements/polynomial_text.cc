@@ -101,12 +101,40 @@ absl::StatusOr<SignedText> MaximumOverBounds(const Factor& factor, const Ranges&
       });
 }
 
+// A sum: the coefficients of each monomial, by their variables.
+using Coefficients = std::map<std::string, std::map<std::vector<std::string>, ExactNumber>>;
+
+absl::StatusOr<Coefficients> CoefficientsOf(const Polynomial& polynomial, const Ranges& ranges,
+                                            const IndexNames& names) {
+  Coefficients sum;
+  for (const Monomial& given : polynomial.monomials) {
+    Monomial monomial = given;
+    Ranges inner = ranges;
+    if (!DecideGuards(&monomial, &inner)) continue;
+    ISOMER_ASSIGN_OR_RETURN(const SignedText text, MonomialText(monomial, inner, names));
+    ExactNumber& coefficient = sum[text.text][monomial.coefficient.variables];
+    coefficient = coefficient + monomial.coefficient.constant * text.sign;
+  }
+  return sum;
+}
+
+std::string TextOf(const Coefficients& sum, int sign) {
+  std::string text;
+  for (const auto& [monomial, coefficients] : sum) {
+    for (const auto& [variables, constant] : coefficients) {
+      if (constant.IsZero()) continue;
+      absl::StrAppend(&text, text.empty() ? "" : " + ", (constant * sign).ToString(), "*",
+                      absl::StrJoin(variables, "*"), " ", monomial);
+    }
+  }
+  return absl::StrCat("{", text, "}");
+}
+
 // Of f(argument) where f(-argument) = -f(argument): the argument of the smaller text.
 absl::StatusOr<SignedText> OddText(absl::string_view name, const Polynomial& argument,
                                    const Ranges& ranges, const IndexNames& names) {
-  ISOMER_ASSIGN_OR_RETURN(const std::string plain, PolynomialText(argument, ranges, names));
-  ISOMER_ASSIGN_OR_RETURN(const std::string negated,
-                          PolynomialText(Scaled(argument, -1), ranges, names));
+  ISOMER_ASSIGN_OR_RETURN(const Coefficients sum, CoefficientsOf(argument, ranges, names));
+  const std::string plain = TextOf(sum, 1), negated = TextOf(sum, -1);
   return negated < plain ? SignedText{absl::StrCat(name, negated), -1}
                          : SignedText{absl::StrCat(name, plain), 1};
 }
@@ -161,25 +189,8 @@ IndexNames NamesOf(const Ranges& ranges) {
 
 absl::StatusOr<std::string> PolynomialText(const Polynomial& polynomial, const Ranges& ranges,
                                            const IndexNames& names) {
-  // Monomial without coefficient -> its coefficients by their variables.
-  std::map<std::string, std::map<std::vector<std::string>, ExactNumber>> sum;
-  for (const Monomial& given : polynomial.monomials) {
-    Monomial monomial = given;
-    Ranges inner = ranges;
-    if (!DecideGuards(&monomial, &inner)) continue;
-    ISOMER_ASSIGN_OR_RETURN(const SignedText text, MonomialText(monomial, inner, names));
-    ExactNumber& coefficient = sum[text.text][monomial.coefficient.variables];
-    coefficient = coefficient + monomial.coefficient.constant * text.sign;
-  }
-  std::string text;
-  for (const auto& [monomial, coefficients] : sum) {
-    for (const auto& [variables, constant] : coefficients) {
-      if (constant.IsZero()) continue;
-      absl::StrAppend(&text, text.empty() ? "" : " + ", constant.ToString(), "*",
-                      absl::StrJoin(variables, "*"), " ", monomial);
-    }
-  }
-  return absl::StrCat("{", text, "}");
+  ISOMER_ASSIGN_OR_RETURN(const Coefficients sum, CoefficientsOf(polynomial, ranges, names));
+  return TextOf(sum, 1);
 }
 
 const Factor* OnlyMaximum(const Polynomial& polynomial, int* sign) {
