@@ -214,7 +214,7 @@ std::vector<std::string> AllOf(const std::string& path) {
   const auto page = ReadFile(absl::StrCat(ISOMER_SOURCE_DIR, "/", path));
   EXPECT_TRUE(page.ok()) << page.status();
   std::vector<std::string> numbers;
-  const absl::string_view row = "\n| all | ";
+  const std::string row = "\n| all | ";
   const size_t at = page->find(row);
   EXPECT_NE(at, std::string::npos) << path;
   const std::string rest = page->substr(at + row.size());
