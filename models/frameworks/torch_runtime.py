@@ -258,7 +258,9 @@ def random_inputs(seed=0):
 
 
 def make_optimizer(parameters, learning_rate):
-    """That of the plan. Each device updates what it stores."""
+    """That of the plan. Each device updates what it stores; a pipeline stage may have no weights, which
+    PyTorch's optimizers refuse."""
+    parameters = list(parameters) or [torch.nn.Parameter(torch.empty(0))]
     if OPTIMIZER == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate)
     if OPTIMIZER == "adagrad":

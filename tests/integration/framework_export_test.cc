@@ -255,5 +255,27 @@ TEST_F(FrameworkExport, WhatIsAskedWronglyIsOneLine) {
   EXPECT_FALSE(ReadFile(out).ok());
 }
 
+// PyTorch's optimizers refuse to have no parameters: that of a pipeline stage without weights has
+// one of no elements.
+TEST_F(FrameworkExport, AStageWithoutWeightsHasAnOptimizer) {
+  if (std::system("python3 --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no python3";
+  MakePlan("zoo:mlp?layers=1&inputs=8&hidden=8&classes=8&batch=8", {"--plan=pipeline"});
+  const std::string out = ScratchFile("net_plan.py"), script = ScratchFile("make_optimizer.py");
+  ASSERT_EQ(Export("pytorch", out).exit_code, 0);
+  ASSERT_TRUE(WriteFileAtomically(script, R"(import ast, sys
+from types import SimpleNamespace
+names = {"OPTIMIZER": "sgd", "torch": SimpleNamespace(
+    empty=lambda size: ["empty"] * (size + 1), nn=SimpleNamespace(Parameter=lambda x: x[0]),
+    optim=SimpleNamespace(SGD=lambda parameters, lr, momentum: list(parameters)))}
+body = [node for node in ast.parse(open(sys.argv[1]).read()).body
+        if isinstance(node, ast.FunctionDef) and node.name == "make_optimizer"]
+exec(compile(ast.Module(body, []), "net", "exec"), names)
+make = names["make_optimizer"]
+sys.exit(0 if make(iter(()), 0.1) == ["empty"] and make(iter("ab"), 0.1) == ["a", "b"] else 1)
+)")
+                  .ok());
+  EXPECT_EQ(std::system(absl::StrCat("python3 '", script, "' '", out, "'").c_str()), 0);
+}
+
 }  // namespace
 }  // namespace isomer
