@@ -9,6 +9,7 @@
 #include "generator/checking/check_rules.h"
 #include "pcg/ir/examples.h"
 #include "rules/matching/conditions.h"
+#include "tests/unsound/hostile_terms.h"
 #include "verifier/mutation/pattern_changes.h"
 #include "verifier/refutation/counterexample.h"
 #include "verifier/types/type_proof.h"
@@ -18,33 +19,6 @@ namespace isomer {
 namespace {
 
 constexpr int kMostChanges = 3, kMostDepth = 3, kTries = 40;
-
-// A call of one output, or an input of the rule.
-struct DrawnTerm {
-  std::optional<OpKind> kind;  // none: an input
-  int input = 0;
-  std::vector<AttributePattern> attributes = {};
-  std::vector<DrawnTerm> operands = {};
-  friend bool operator==(const DrawnTerm&, const DrawnTerm&) = default;
-};
-
-DrawnTerm Call(OpKind kind, std::vector<DrawnTerm> operands,
-               std::vector<AttributePattern> attributes = {}) {
-  DrawnTerm term = {kind, 0, std::move(attributes), std::move(operands)};
-  std::sort(term.attributes.begin(), term.attributes.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  return term;
-}
-
-AttributePattern Number(const char* name, double value) { return {name, NumberExpr{value, {}}}; }
-AttributePattern Integer(const char* name, int64_t value) {
-  return {name, IntExpr::Constant(value)};
-}
-AttributePattern Integers(const char* name, const std::vector<int64_t>& values) {
-  std::vector<IntExpr> list;
-  for (int64_t value : values) list.push_back(IntExpr::Constant(value));
-  return {name, list};
-}
 
 // Every call of the term, parents first.
 void Collect(DrawnTerm* term, std::vector<DrawnTerm*>* calls) {
@@ -83,13 +57,13 @@ class Terms {
       case 0:
       case 1:
       case 2:
-        return Call(Unary(), {Draw(depth - 1)});
+        return DrawnCall(Unary(), {Draw(depth - 1)});
       case 3:
       case 4:
       case 5:
-        return Call(Binary(), {Draw(depth - 1), Draw(depth - 1)});
+        return DrawnCall(Binary(), {Draw(depth - 1), Draw(depth - 1)});
       case 6:
-        return Call(OpKind::kWhere, {Condition(depth - 1), Draw(depth - 1), Draw(depth - 1)});
+        return DrawnCall(OpKind::kWhere, {Condition(depth - 1), Draw(depth - 1), Draw(depth - 1)});
       case 7:
         return WithAttributes(Draw(depth - 1));
       case 8:
@@ -154,8 +128,8 @@ class Terms {
   }
   DrawnTerm Condition(int depth) {
     static const std::vector<OpKind> kinds = {OpKind::kLess, OpKind::kLessEqual, OpKind::kEqual};
-    const DrawnTerm compared = Call(Any(kinds), {Draw(depth), Draw(depth)});
-    return Chance(4) ? Call(OpKind::kNot, {compared}) : compared;
+    const DrawnTerm compared = DrawnCall(Any(kinds), {Draw(depth), Draw(depth)});
+    return Chance(4) ? DrawnCall(OpKind::kNot, {compared}) : compared;
   }
   double AnyNumber() {
     static const std::vector<double> numbers = {
@@ -165,13 +139,14 @@ class Terms {
   DrawnTerm WithAttributes(DrawnTerm t) {
     switch (Below(5)) {
       case 0:
-        return Call(OpKind::kClip, {t}, {Number("min", Below(5) - 2), Number("max", Below(5) - 2)});
+        return DrawnCall(OpKind::kClip, {t},
+                         {DrawnNumber("min", Below(5) - 2), DrawnNumber("max", Below(5) - 2)});
       case 1:
-        return Call(OpKind::kLeakyRelu, {t}, {Number("alpha", AnyNumber())});
+        return DrawnCall(OpKind::kLeakyRelu, {t}, {DrawnNumber("alpha", AnyNumber())});
       case 2:
-        return Call(OpKind::kCast, {t}, {Integer("to", Below(6))});
+        return DrawnCall(OpKind::kCast, {t}, {DrawnInteger("to", Below(6))});
       default:
-        return Call(OpKind::kScale, {t}, {Number("factor", AnyNumber())});
+        return DrawnCall(OpKind::kScale, {t}, {DrawnNumber("factor", AnyNumber())});
     }
   }
   int64_t Axis() { return Chance(2) ? -1 : -2; }
@@ -181,49 +156,50 @@ class Terms {
                                                    OpKind::kReduceProd};
     switch (Below(8)) {
       case 0:
-        return Call(OpKind::kMatMul, {t, u});
+        return DrawnCall(OpKind::kMatMul, {t, u});
       case 1:
-        return Call(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}});
+        return DrawnCall(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}});
       case 2:
-        return Call(Any(reductions), {t}, {Integers("axes", {Axis()}), Integer("keepdims", 1)});
+        return DrawnCall(Any(reductions), {t},
+                         {DrawnIntegers("axes", {Axis()}), DrawnInteger("keepdims", 1)});
       case 3:
-        return Call(Chance(2) ? OpKind::kSoftmax : OpKind::kLogSoftmax, {t},
-                    {Integer("axis", Axis())});
+        return DrawnCall(Chance(2) ? OpKind::kSoftmax : OpKind::kLogSoftmax, {t},
+                         {DrawnInteger("axis", Axis())});
       case 4:
-        return Call(OpKind::kCumSum, {t},
-                    {Integer("axis", Axis()), Integer("exclusive", Below(2)),
-                     Integer("reverse", Below(2))});
+        return DrawnCall(OpKind::kCumSum, {t},
+                         {DrawnInteger("axis", Axis()), DrawnInteger("exclusive", Below(2)),
+                          DrawnInteger("reverse", Below(2))});
       case 5:
-        return Call(OpKind::kConcat, {t, u}, {Integer("axis", Axis())});
+        return DrawnCall(OpKind::kConcat, {t, u}, {DrawnInteger("axis", Axis())});
       case 6:
-        return Call(OpKind::kSlice, {t},
-                    {Integers("starts", {0, Below(2)}), Integers("sizes", {2, 1}),
-                     Integers("steps", {1, 1})});
+        return DrawnCall(OpKind::kSlice, {t},
+                         {DrawnIntegers("starts", {0, Below(2)}), DrawnIntegers("sizes", {2, 1}),
+                          DrawnIntegers("steps", {1, 1})});
       default:
-        return Call(OpKind::kTrilu, {t}, {Integer("upper", Below(2)), Integer("k", Below(3) - 1)});
+        return DrawnCall(OpKind::kTrilu, {t},
+                         {DrawnInteger("upper", Below(2)), DrawnInteger("k", Below(3) - 1)});
     }
   }
   DrawnTerm Parallel(DrawnTerm t) {
     switch (Below(4)) {
       case 0:
-        return Call(OpKind::kPartition, {t}, {Integer("axis", Axis()), Integer("degree", 2)});
+        return DrawnCall(OpKind::kPartition, {t},
+                         {DrawnInteger("axis", Axis()), DrawnInteger("degree", 2)});
       case 1:
-        return Call(OpKind::kCombine, {t}, {Integer("axis", Axis()), Integer("degree", 2)});
+        return DrawnCall(OpKind::kCombine, {t},
+                         {DrawnInteger("axis", Axis()), DrawnInteger("degree", 2)});
       case 2:
-        return Call(OpKind::kReplicate, {t}, {Integer("degree", 2)});
+        return DrawnCall(OpKind::kReplicate, {t}, {DrawnInteger("degree", 2)});
       default:
-        return Call(OpKind::kReduce, {t}, {Integer("degree", 2)});
+        return DrawnCall(OpKind::kReduce, {t}, {DrawnInteger("degree", 2)});
     }
   }
-  static DrawnTerm Scaled(DrawnTerm t, double factor) {
-    return Call(OpKind::kScale, {std::move(t)}, {Number("factor", factor)});
-  }
-
   // t becomes what is t on paper.
   std::string Wrap(DrawnTerm* term) {
     const DrawnTerm t = *term;
     const DrawnTerm u = Draw(1);
-    const DrawnTerm f = Call(Unary(), {u});
+    if (Chance(2)) return Tempt(term, u);
+    const DrawnTerm f = DrawnCall(Unary(), {u});
     const double factor = AnyNumber();
     DrawnTerm inner, outer;
     switch (Below(22)) {
@@ -234,76 +210,92 @@ class Terms {
         *term = Scaled(Scaled(t, factor), 1 / factor);
         return "a t / a";
       case 2:
-        *term = Call(OpKind::kAdd, {t, Scaled(f, 0)});
+        *term = DrawnCall(OpKind::kAdd, {t, Scaled(f, 0)});
         return "t + 0 f(u)";
       case 3:
-        *term = Call(OpKind::kAdd, {t, Call(OpKind::kSub, {f, f})});
+        *term = DrawnCall(OpKind::kAdd, {t, DrawnCall(OpKind::kSub, {f, f})});
         return "t + (f(u) - f(u))";
       case 4:
-        *term = Call(OpKind::kMul, {t, Call(OpKind::kDiv, {f, f})});
+        *term = DrawnCall(OpKind::kMul, {t, DrawnCall(OpKind::kDiv, {f, f})});
         return "t f(u) / f(u)";
       case 5:
-        *term = Call(OpKind::kSub, {Call(OpKind::kAdd, {t, u}), u});
+        *term = DrawnCall(OpKind::kSub, {DrawnCall(OpKind::kAdd, {t, u}), u});
         return "t + u - u";
       case 6:
-        *term = Call(OpKind::kDiv, {Call(OpKind::kMul, {t, u}), u});
+        *term = DrawnCall(OpKind::kDiv, {DrawnCall(OpKind::kMul, {t, u}), u});
         return "t u / u";
       case 7:
-        *term = Call(OpKind::kMaximum, {t, t});
+        *term = DrawnCall(OpKind::kMaximum, {t, t});
         return "max(t, t)";
       case 8:
-        *term = Call(OpKind::kWhere, {Call(OpKind::kLess, {u, t}), t, t});
+        *term = DrawnCall(OpKind::kWhere, {DrawnCall(OpKind::kLess, {u, t}), t, t});
         return "where(c, t, t)";
       case 9:
-        *term = Call(OpKind::kExp, {Call(OpKind::kLog, {t})});
+        *term = DrawnCall(OpKind::kExp, {DrawnCall(OpKind::kLog, {t})});
         return "exp(log(t))";
       case 10:
-        *term = Call(OpKind::kLog, {Call(OpKind::kExp, {t})});
+        *term = DrawnCall(OpKind::kLog, {DrawnCall(OpKind::kExp, {t})});
         return "log(exp(t))";
       case 11:
-        *term = Call(OpKind::kSqrt, {Call(OpKind::kMul, {t, t})});
+        *term = DrawnCall(OpKind::kSqrt, {DrawnCall(OpKind::kMul, {t, t})});
         return "sqrt(t t)";
       case 12:
-        *term = Call(OpKind::kMul, {Call(OpKind::kSqrt, {t}), Call(OpKind::kSqrt, {t})});
+        *term =
+            DrawnCall(OpKind::kMul, {DrawnCall(OpKind::kSqrt, {t}), DrawnCall(OpKind::kSqrt, {t})});
         return "sqrt(t) sqrt(t)";
       case 13:
-        *term = Call(OpKind::kReciprocal, {Call(OpKind::kReciprocal, {t})});
+        *term = DrawnCall(OpKind::kReciprocal, {DrawnCall(OpKind::kReciprocal, {t})});
         return "1 / (1 / t)";
       case 14:
-        *term = Call(OpKind::kRelu, {t});
+        *term = DrawnCall(OpKind::kRelu, {t});
         return "relu(t)";
       case 15:
-        *term = Call(OpKind::kCast, {Call(OpKind::kCast, {t}, {Integer("to", Below(6))})},
-                     {Integer("to", 0)});
+        *term = DrawnCall(OpKind::kCast,
+                          {DrawnCall(OpKind::kCast, {t}, {DrawnInteger("to", Below(6))})},
+                          {DrawnInteger("to", 0)});
         return "casts there and back";
       case 16:
-        *term = Call(OpKind::kReduce, {Call(OpKind::kReplicate, {t}, {Integer("degree", 2)})},
-                     {Integer("degree", 2)});
+        *term = DrawnCall(OpKind::kReduce,
+                          {DrawnCall(OpKind::kReplicate, {t}, {DrawnInteger("degree", 2)})},
+                          {DrawnInteger("degree", 2)});
         return "the sum of copies";
       case 17: {
         const int64_t axis = Axis();
-        *term = Call(
-            OpKind::kCombine,
-            {Call(OpKind::kPartition, {t}, {Integer("axis", axis), Integer("degree", 2)})},
-            {Integer("axis", Chance(3) ? Axis() : axis), Integer("degree", Chance(4) ? 4 : 2)});
+        *term = DrawnCall(OpKind::kCombine,
+                          {DrawnCall(OpKind::kPartition, {t},
+                                     {DrawnInteger("axis", axis), DrawnInteger("degree", 2)})},
+                          {DrawnInteger("axis", Chance(3) ? Axis() : axis),
+                           DrawnInteger("degree", Chance(4) ? 4 : 2)});
         return "partitioned and combined";
       }
       case 18:
-        *term =
-            Call(OpKind::kTranspose, {Call(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}})},
-                 {{"perm", SwapAxes{-2, -1}}});
+        *term = DrawnCall(OpKind::kTranspose,
+                          {DrawnCall(OpKind::kTranspose, {t}, {{"perm", SwapAxes{-2, -1}}})},
+                          {{"perm", SwapAxes{-2, -1}}});
         return "transposed twice";
       case 19:
-        *term = Call(OpKind::kDiv, {t, Call(OpKind::kPow, {u, Call(OpKind::kSub, {u, u})})});
+        *term = DrawnCall(OpKind::kDiv,
+                          {t, DrawnCall(OpKind::kPow, {u, DrawnCall(OpKind::kSub, {u, u})})});
         return "t / u^0";
       case 20:
-        *term =
-            Call(OpKind::kSub, {Call(OpKind::kRelu, {t}), Call(OpKind::kRelu, {Scaled(t, -1)})});
+        *term = DrawnCall(OpKind::kSub, {DrawnCall(OpKind::kRelu, {t}),
+                                         DrawnCall(OpKind::kRelu, {Scaled(t, -1)})});
         return "relu(t) - relu(-t)";
       default:
-        *term = Call(OpKind::kClip, {t}, {Number("min", -1e300), Number("max", 1e300)});
+        *term =
+            DrawnCall(OpKind::kClip, {t}, {DrawnNumber("min", -1e300), DrawnNumber("max", 1e300)});
         return "clip of almost nothing";
     }
+  }
+
+  std::string Tempt(DrawnTerm* term, const DrawnTerm& u) {
+    const double number = AnyNumber();
+    Temptation tempting = Chance(2)
+                              ? TemptingReduction(*term, u, Axis(), Below(kTemptingReductions))
+                              : TemptingFraction(*term, u, Draw(1), number == 0 ? 3 : number,
+                                                 Below(kTemptingFractions));
+    *term = std::move(tempting.term);
+    return tempting.what;
   }
 
   // f(g(a, b)) becomes g(f(a), f(b)), or, where only some operands are wanted, g(f(a), b).
@@ -316,7 +308,7 @@ class Terms {
       // The first of Where is its condition.
       if (*g.kind == OpKind::kWhere && i == 0) continue;
       if (first_only && i > (*g.kind == OpKind::kWhere ? 1u : 0u)) continue;
-      g.operands[i] = Call(*call->kind, {g.operands[i]}, call->attributes);
+      g.operands[i] = DrawnCall(*call->kind, {g.operands[i]}, call->attributes);
     }
     *call = std::move(g);
     return what + " exchanged";
@@ -326,9 +318,10 @@ class Terms {
   std::string Associate(DrawnTerm* call) {
     if (call->operands.size() != 2 || call->operands[0].operands.size() != 2) return Wrap(call);
     const DrawnTerm inner = call->operands[0], c = call->operands[1];
-    *call = Call(*inner.kind,
-                 {inner.operands[0], Call(*call->kind, {inner.operands[1], c}, call->attributes)},
-                 inner.attributes);
+    *call = DrawnCall(
+        *inner.kind,
+        {inner.operands[0], DrawnCall(*call->kind, {inner.operands[1], c}, call->attributes)},
+        inner.attributes);
     return absl::StrCat("associated to the right: ", OpName(*inner.kind));
   }
 
@@ -336,10 +329,10 @@ class Terms {
   std::string Distribute(DrawnTerm* call) {
     if (call->operands.size() != 2 || call->operands[0].operands.size() != 2) return Wrap(call);
     const DrawnTerm inner = call->operands[0], c = call->operands[1];
-    *call = Call(*inner.kind,
-                 {Call(*call->kind, {inner.operands[0], c}, call->attributes),
-                  Call(*call->kind, {inner.operands[1], c}, call->attributes)},
-                 inner.attributes);
+    *call = DrawnCall(*inner.kind,
+                      {DrawnCall(*call->kind, {inner.operands[0], c}, call->attributes),
+                       DrawnCall(*call->kind, {inner.operands[1], c}, call->attributes)},
+                      inner.attributes);
     return absl::StrCat("distributed over ", OpName(*inner.kind));
   }
 
