@@ -1,5 +1,6 @@
 #include "verifier/elements/normal_form.h"
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,18 +14,33 @@
 namespace isomer {
 
 namespace {
-
 constexpr size_t kMaxRegions = 256, kMaxConditions = 6;
 constexpr int kMaxDivisors = 8;
+constexpr double kMaxTexts = 20000;
 constexpr int kFirstOfProducts = 500000;  // above the indices that a reader of elements gives
 // Of three atoms there are 48 orders, of four 384; and more with constants among them.
 constexpr size_t kMaxOrdered = 4, kMaxOrderedConstants = 2;
+
+// How many texts are made for that of a polynomial: a sum has the smallest of all orders of its
+// indices, for each of which all inside is looked at again.
+double TextsOf(const Polynomial& polynomial) {
+  const auto orders = [](const auto& bounds) { return std::tgamma(1.0 + bounds.size()); };
+  double texts = 0;
+  for (const Monomial& monomial : polynomial.monomials) {
+    double inside = 1;
+    for (const Factor& factor : monomial.factors) {
+      for (const Polynomial& a : factor.arguments) inside += orders(factor.bounds) * TextsOf(a);
+    }
+    texts += orders(monomial.bounds) * inside;
+  }
+  return texts;
+}
 
 // What two polynomials are compared in: a region of their indices, and cases there.
 struct Comparison {
   const Ranges& region;
   const Polynomial &left, &right;
-  std::map<std::string, bool>* zeros;  // divisors of this region, by text: whether they are zero
+  std::map<std::string, bool>* zeros;  // divisors by text, each asked for once: whether it is zero
 
   // Whether they have one normal form in each case that `given` leaves.
   absl::StatusOr<bool> EqualIn(const Case& given) const {
@@ -69,7 +85,6 @@ struct Comparison {
     return false;
   }
 
-  // Asked once of each: divisors have divisors.
   absl::StatusOr<bool> IsZero(const Polynomial& divisor, Exp exp) const {
     ISOMER_ASSIGN_OR_RETURN(std::string text, PolynomialText(divisor, region, NamesOf(region)));
     if (const auto known = zeros->find(text); known != zeros->end()) return known->second;
@@ -146,6 +161,9 @@ absl::StatusOr<bool> ProvablyEqual(const TermPool& pool, TermId a, TermId b, Div
   if (pool[a].shape != pool[b].shape) return false;
   ISOMER_ASSIGN_OR_RETURN(const Elements elements, ReadBoth(pool, a, b, numbers));
   const auto& [free, left, right] = elements;
+  if (TextsOf(left) + TextsOf(right) > kMaxTexts) {
+    return absl::ResourceExhaustedError("too many nested sums");
+  }
   const int rank = static_cast<int>(free.size());
   std::vector<std::set<Extent>> cuts(rank);
   for (int i = 0; i < rank; ++i) {

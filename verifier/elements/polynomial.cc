@@ -12,6 +12,7 @@ namespace {
 
 // Products of sums grow; rules never come near this.
 constexpr size_t kMaxMonomials = 256;
+constexpr int kMaxReads = 1 << 14;  // A term that is used twice is read twice.
 // Integers of bodies that are indices. Products of them and sizes are far from overflow.
 constexpr double kLargestIndex = 1e9;
 
@@ -259,6 +260,7 @@ absl::StatusOr<std::vector<Affine>> ElementReader::AffinesOf(const Access& acces
 
 absl::StatusOr<Polynomial> ElementReader::Read(TermId term, const std::vector<Affine>& indices) {
   const Term& t = pool_[term];
+  if (++reads_ > kMaxReads) return absl::ResourceExhaustedError("too many elements of terms");
   if (t.symbol.kind == OpKind::kInput) {
     if (const auto known = known_values_.find(t.symbol.index); known != known_values_.end()) {
       return Constant({ExactNumber::FromDouble(known->second), {}});

@@ -162,7 +162,7 @@ class ElementReader {
   std::map<int, IndexPiece> pieces_;  // by index variable, if its size is known
   std::map<int, Extent> sizes_;       // by index variable
   std::map<int, double> known_values_;
-  int next_bound_ = 1000;
+  int next_bound_ = 1000, reads_ = 0;
 };
 
 }  // namespace isomer
