@@ -60,10 +60,9 @@ class PartWriter {
       std::vector<std::string> results;
       for (TensorRef root : leaving) {
         ISOMER_ASSIGN_OR_RETURN(std::string name, Natural(root));
-        // What only passes through is another tensor for autograd.
-        if (std::find(entering.begin(), entering.end(), root) != entering.end()) {
-          name = absl::StrCat(name, ".clone()");
-        }
+        // What only passes through is another tensor for autograd; gloo sends no views.
+        const bool passes = std::find(entering.begin(), entering.end(), root) != entering.end();
+        absl::StrAppend(&name, passes ? ".clone()" : ".contiguous()");
         results.push_back(name);
       }
       Line(absl::StrCat("return ", absl::StrJoin(results, ", "), results.size() == 1 ? "," : ""));
@@ -90,7 +89,7 @@ class PartWriter {
 
   void Have(TensorRef root, const std::string& name) {
     const MeshPlacements placements = PlacementsOf(root);
-    variables_[{root, placements, AddedUp(placements)}] = name;
+    variables_[{root, placements, AddedUp(placements), program_.MomentDimOf(root)}] = name;
   }
 
   MeshPlacements PlacementsOf(TensorRef root) const { return program_.PlacementsOf(root); }
@@ -132,13 +131,15 @@ class PartWriter {
   }
 
   absl::StatusOr<std::string> Variable(const OperandNeed& need) {
-    const Key key = {need.root, need.placements, need.gradients};
+    const int moment_dim = program_.MomentDimOf(need.root);
+    const Key key = {need.root, need.placements, need.gradients,
+                     moment_dim == kSameInAll ? need.moment_dim : moment_dim};
     if (const auto found = variables_.find(key); found != variables_.end()) return found->second;
     const Node& node = graph_.node(need.root.node);
     std::string name;
     const std::string placements = PlacementsText(need.placements);
-    const bool enters =
-        variables_.contains({need.root, PlacementsOf(need.root), AddedUp(PlacementsOf(need.root))});
+    const bool enters = variables_.contains(
+        {need.root, PlacementsOf(need.root), AddedUp(PlacementsOf(need.root)), moment_dim});
     if (IsLeaf(node.op.kind()) && !enters) {
       name = NameOf(need.root);
       if (node.op.kind() == OpKind::kInput) {
@@ -169,6 +170,7 @@ class PartWriter {
     const Key* from = nullptr;
     for (const auto& [key, name] : variables_) {
       if (key.root != need.root || key.gradients != AddedUp(key.placements)) continue;
+      if (key.moment_dim != program_.MomentDimOf(need.root)) continue;
       const bool is_natural = key.placements == PlacementsOf(need.root);
       if (from == nullptr ? is_natural : Suffices(key.placements, need.placements)) from = &key;
       if (from == &key && Suffices(key.placements, need.placements)) break;
@@ -269,6 +271,7 @@ class PartWriter {
   struct Key {
     TensorRef root;
     MeshPlacements placements, gradients;
+    int moment_dim;  // it is a micro-batch's part along this dim, or kSameInAll
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 

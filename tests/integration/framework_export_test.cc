@@ -255,6 +255,32 @@ TEST_F(FrameworkExport, WhatIsAskedWronglyIsOneLine) {
   EXPECT_FALSE(ReadFile(out).ok());
 }
 
+// What is made of weights alone is the same in all micro-batches, and they take their parts of it;
+// gloo sends no views.
+TEST_F(FrameworkExport, MicroBatchesTakeTheirPartsOfWhatIsTheSameInAll) {
+  const std::string model = ScratchFile("net.txt"), out = ScratchFile("net_plan.py");
+  ASSERT_TRUE(WriteFileAtomically(model, R"(%0 = input "x" : f32[8,4]
+%1 = weight "b" : f32[1,4]
+%2 = weight "w" : f32[4,4]
+%3 = weight "v" : f32[4,4]
+%4 = input "target" : f32[8,4]
+%5 = expand(%1) {shape=[8,4]} : f32[8,4]
+%6 = matmul(%0, %2) : f32[8,4]
+%7 = maximum(%6, %5) : f32[8,4]
+%8 = matmul(%7, %3) : f32[8,4]
+%9 = matmul(%8, %2) : f32[8,4]
+%10 = mse(%9, %4) : f32[]
+output "loss" = %10
+)")
+                  .ok());
+  MakePlan(model, {"--plan=grid", "--pipeline=4", "--micro_batch_size=2"});
+  ASSERT_EQ(Export("pytorch", out).exit_code, 0);
+  const std::string text = ReadFile(out).value();
+  EXPECT_THAT(text, ContainsRegex("= self.move\\(self.micro_batch\\(expand_[0-9]+, 0\\)"));
+  EXPECT_THAT(LineWith(text, "        return w.contiguous(), "), HasSubstr(".contiguous()"));
+  ExpectPython(out);
+}
+
 // PyTorch's optimizers refuse to have no parameters: that of a pipeline stage without weights has
 // one of no elements.
 TEST_F(FrameworkExport, AStageWithoutWeightsHasAnOptimizer) {
