@@ -290,7 +290,9 @@ class Plan(HasTensors):
         run(lambda: self._handle.write_trace(name))
 
     def export_onnx(self, path: StrPath) -> None:
-        """Writes its graph as an ONNX file (opset 17, or later if needed): of a plan for inference on one device."""
+        """Writes its graph as an ONNX file: of a plan for inference on one device.
+
+        In opset 17, or the first after it that has all that is written."""
         name = path_bytes(path, "path")
         run(lambda: self._handle.write_onnx(name))
 
