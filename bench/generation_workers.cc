@@ -177,6 +177,10 @@ class SimulatedWorkers : public Workers {
     const auto found = totals_.find(step);
     return found == totals_.end() ? 0 : found->second.last;
   }
+  double SecondsOf(const std::string& step) const {
+    const auto found = totals_.find(step);
+    return found == totals_.end() ? 0 : found->second.seconds;
+  }
   void Finished() { PassTime(); }
 
  private:
@@ -301,6 +305,7 @@ void Main() {
   ISOMER_CHECK(memo.ok());
   Measurements measurements(memo->get());
   uint64_t digest = 0;
+  double first_work = 0;  // workers times seconds, of the first simulation
   for (const std::string& text : absl::GetFlag(FLAGS_workers)) {
     int count = 0;
     ISOMER_CHECK(absl::SimpleAtoi(text, &count) && count > 0);
@@ -316,18 +321,22 @@ void Main() {
                      total.seconds, total.longest);
       }
       absl::PrintF(
-          "| workers | time, s | families until | candidates until | proofs until | work, s "
-          "| of it used | rank 0 at work, s |\n");
-      absl::PrintF("|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+          "| workers | time, s | speed of each | families until | candidates until | proofs until "
+          "| derive, s | generalize, s | work, s | of the time used | rank 0 at work, s |\n");
+      absl::PrintF("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      first_work = count * workers.now();
     }
     // The same, whoever works.
     ISOMER_CHECK(digest == 0 || digest == outcome->proved.Digest());
     digest = outcome->proved.Digest();
     const auto last = [&](const char* step) { return workers.LastOf(step); };
-    absl::PrintF("| %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f |\n", count,
-                 workers.now(), last("families"), std::max(last("derive"), last("generalize")),
-                 last("prove"), workers.work(), 100 * workers.work() / (count * workers.now()),
-                 workers.rank_0_busy());
+    const auto seconds = [&](const char* step) { return workers.SecondsOf(step); };
+    const double percent = 100 / (count * workers.now());
+    absl::PrintF(
+        "| %d | %.2f | %.0f %% | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f |\n",
+        count, workers.now(), percent * first_work, last("families"),
+        std::max(last("derive"), last("generalize")), last("prove"), seconds("derive"),
+        seconds("generalize"), workers.work(), percent * workers.work(), workers.rank_0_busy());
     for (const DoneItem& done : workers.Longest(absl::GetFlag(FLAGS_longest))) {
       absl::PrintF("  %.2f s from %.2f on: %s: %s\n", done.seconds, done.begins, done.item.step,
                    NameOf(done.item));

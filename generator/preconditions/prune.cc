@@ -77,25 +77,53 @@ absl::StatusOr<CandidateGraphs> GraphsOf(const Candidate& candidate) {
   return graphs;
 }
 
+void RuleBook::AddEntry(const Rule& rule) {
+  OpKindSet kinds;
+  for (const PatternNode& node : rule.source.nodes) kinds |= SetOf(node.kind);
+  std::optional<RootShape> root = RootShapeOf(rule.source);
+  std::vector<int>& alike = root ? by_root_[static_cast<size_t>(root->kind)] : rootless_;
+  alike.push_back(num_entries());
+  entries_.push_back({rule, std::move(root), kinds, GivenDegrees(rule)});
+}
+
 void RuleBook::Add(const Rule& rule) {
-  auto add = [this](const Rule& one) {
-    OpKindSet kinds;
-    for (const PatternNode& node : one.source.nodes) kinds |= SetOf(node.kind);
-    entries_.push_back({one, kinds, GivenDegrees(one)});
+  AddEntry(rule);
+  if (rule.reversible) AddEntry(Inverse(rule));
+}
+
+// Those whose operators the graph has, one of its nodes with operands as the root's among them.
+std::vector<int> RuleBook::EntriesFor(const GraphIndex& index, int first) const {
+  const Graph& graph = index.graph();
+  OpKindSet present;
+  for (OpKind kind : AllOpKinds()) {
+    if (!index.NodesOf(kind).empty()) present |= SetOf(kind);
+  }
+  std::vector<int> entries;
+  const auto add = [&](const std::vector<int>& alike, absl::Span<const NodeId> roots) {
+    for (auto e = std::lower_bound(alike.begin(), alike.end(), first); e != alike.end(); ++e) {
+      const Entry& entry = entries_[*e];
+      if ((entry.kinds & ~present).any()) continue;
+      const auto is_root = [&](NodeId id) { return HasShape(graph, id, *entry.root); };
+      if (!entry.root || std::any_of(roots.begin(), roots.end(), is_root)) entries.push_back(*e);
+    }
   };
-  add(rule);
-  if (rule.reversible) add(Inverse(rule));
+  add(rootless_, {});
+  for (OpKind kind : AllOpKinds()) {
+    if (present.test(static_cast<size_t>(kind))) {
+      add(by_root_[static_cast<size_t>(kind)], index.NodesOf(kind));
+    }
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
 }
 
 void RuleBook::ForEachApplication(
     const Graph& graph, int first, bool reversible,
     absl::FunctionRef<void(int entry, const Graph& result)> visit) const {
-  OpKindSet kinds;
-  for (int id = 0; id < graph.num_nodes(); ++id) kinds |= SetOf(graph.node(id).op.kind());
   const GraphIndex index(graph);
-  for (int e = first; e < num_entries(); ++e) {
+  for (int e : EntriesFor(index, first)) {
     const Entry& entry = entries_[e];
-    if ((entry.kinds & ~kinds).any() || (reversible && !entry.rule.reversible)) continue;
+    if (reversible && !entry.rule.reversible) continue;
     for (const Binding& given : entry.given) {
       for (const DerivationStep& step : FindMatches(index, entry.rule, given)) {
         Graph next = graph;
@@ -114,8 +142,9 @@ Derivations::Derivations(CandidateGraphs graphs, int steps, State state)
 void Derivations::Step(bool reversible, const RuleBook& book, int first, Front* front) const {
   std::vector<Reach> next;
   for (const auto& [graph, way] : front->latest) {
+    const int from = way.latest < first ? first : 0;
     book.ForEachApplication(
-        graph, first, reversible, [&, &way = way](int entry, const Graph& result) {
+        graph, from, reversible, [&, &way = way](int entry, const Graph& result) {
           const auto [place, fresh] = front->reached->try_emplace(FormHash(result));
           if (!fresh) return;
           place->second = way;
@@ -135,6 +164,15 @@ Derivations::Front Derivations::Begin(const Graph& from, Reached* reached) {
   return {.latest = {{from, {}}}, .reached = reached};
 }
 
+// Adds what was reached besides.
+void Derivations::Take(const Reached& by_new, Reached* reached) {
+  for (const auto& [hash, way] : by_new) {
+    const auto [place, fresh] = reached->try_emplace(hash, way);
+    // One step is better than several.
+    if (!fresh && place->second.entries.size() > way.entries.size()) place->second = way;
+  }
+}
+
 void Derivations::StepOnce(const Graph& from, bool reversible, const RuleBook& book, int* known,
                            Reached* reached) const {
   if (*known == book.num_entries()) return;
@@ -143,11 +181,7 @@ void Derivations::StepOnce(const Graph& from, bool reversible, const RuleBook& b
   Front front = Begin(from, &by_new);
   Step(reversible, book, *known, &front);
   *known = book.num_entries();
-  for (auto& [hash, way] : by_new) {
-    const auto [place, fresh] = reached->try_emplace(hash, way);
-    // One step is better than several.
-    if (!fresh && place->second.entries.size() > way.entries.size()) place->second = way;
-  }
+  Take(by_new, reached);
 }
 
 bool Derivations::IsInstance(const RuleBook& book) {
@@ -171,16 +205,19 @@ Derivations::Result Derivations::Find(const RuleBook& book) {
 }
 
 // A step from either side in turn: a second one takes as long as the graphs of the first are many,
-// and most equations that rules derive need none.
+// and most equations that rules derive need none. The last one, which takes nearly all of the time,
+// is taken by rules that are new, or from where these led: what the others give is there already.
 void Derivations::StepUntilTheyMeet(const RuleBook& book) {
-  state_.from_source.clear();
-  state_.from_target.clear();
-  Front source = Begin(graphs_.source, &state_.from_source);
-  Front target = Begin(graphs_.target, &state_.from_target);
+  Reached by_source, by_target;
+  Front source = Begin(graphs_.source, &by_source);
+  Front target = Begin(graphs_.target, &by_target);
   for (int step = 0; step < steps_; ++step) {
-    Step(/*reversible=*/false, book, 0, &source);
+    const int first = step + 1 < steps_ ? 0 : state_.known_target;
+    Step(/*reversible=*/false, book, first, &source);
+    Take(by_source, &state_.from_source);
     if (Meeting(book).kind != Kind::kNone) break;
-    Step(/*reversible=*/true, book, 0, &target);
+    Step(/*reversible=*/true, book, first, &target);
+    Take(by_target, &state_.from_target);
     if (Meeting(book).kind != Kind::kNone) break;
   }
   state_.known_source = state_.known_target = book.num_entries();

@@ -2,7 +2,9 @@
 #ifndef ISOMER_GENERATOR_PRECONDITIONS_PRUNE_H_
 #define ISOMER_GENERATOR_PRECONDITIONS_PRUNE_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "generator/preconditions/generalize.h"
 #include "rules/language/rule.h"
 #include "rules/matching/rewrite.h"
+#include "rules/matching/root_shape.h"
 
 namespace isomer {
 
@@ -43,10 +46,18 @@ class RuleBook {
  private:
   struct Entry {
     Rule rule;
+    std::optional<RootShape> root;
     OpKindSet kinds;             // of the source
     std::vector<Binding> given;  // values of the degrees that it introduces
   };
+  void AddEntry(const Rule& rule);
+  // Of the entries from `first` on, in order.
+  std::vector<int> EntriesFor(const GraphIndex& index, int first) const;
+
   std::vector<Entry> entries_;
+  // Those with a root of each kind, and without one, in order.
+  std::array<std::vector<int>, kNumOpKinds> by_root_;
+  std::vector<int> rootless_;
 };
 
 // Whether and how a book derives one side of a candidate from the other: the graphs that it makes
@@ -66,7 +77,8 @@ class Derivations {
   };
   using Reached = absl::flat_hash_map<uint64_t, Way>;
   struct State {
-    int known_source = 0, known_target = 0;  // entries looked at
+    // Entries looked at: for an instance, and for all.
+    int known_source = 0, known_target = 0;
     Reached from_source, from_target;
   };
 
@@ -98,7 +110,8 @@ class Derivations {
     Reached* reached;
   };
   static Front Begin(const Graph& from, Reached* reached);
-  // One step more, by entries from `first` on.
+  static void Take(const Reached& by_new, Reached* reached);
+  // One step more, by entries from `first` on; from where one of these led, by all.
   void Step(bool reversible, const RuleBook& book, int first, Front* front) const;
   // One step from `from`, by entries that are not `known`.
   void StepOnce(const Graph& from, bool reversible, const RuleBook& book, int* known,

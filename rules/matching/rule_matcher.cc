@@ -63,29 +63,6 @@ void Spread(int steps, const Neighbours& neighbours, Reached* reached) {
   }
 }
 
-// Kinds of the operands that the first root must have; inputs of the rule are of any kind.
-std::vector<std::optional<OpKind>> OperandKinds(const Pattern& source, const PatternNode& root) {
-  std::vector<std::optional<OpKind>> kinds;
-  for (PatternRef ref : root.inputs) {
-    kinds.push_back(ref.node < 0 ? std::nullopt : std::optional(source.nodes[ref.node].kind));
-  }
-  return kinds;
-}
-
-// Whether a node has operands of such kinds, in either order if they may be exchanged: what most
-// roots fail by.
-bool HasOperandsOf(const Graph& graph, NodeId id, const std::vector<std::optional<OpKind>>& kinds) {
-  const Node& node = graph.node(id);
-  if (node.inputs.size() != kinds.size()) return false;
-  const auto fits = [&](size_t operand, size_t place) {
-    return !kinds[place].has_value() ||
-           graph.node(node.inputs[operand].node).op.kind() == *kinds[place];
-  };
-  bool straight = true;
-  for (size_t o = 0; o < kinds.size(); ++o) straight = straight && fits(o, o);
-  return straight || (IsCommutative(node.op.kind()) && fits(0, 1) && fits(1, 0));
-}
-
 }  // namespace
 
 bool StillMatches(const GraphIndex& index, const RuleMatch& match) {
@@ -109,12 +86,10 @@ bool StillMatches(const GraphIndex& index, const RuleMatch& match) {
 RuleMatcher::RuleMatcher(const std::vector<const Rule*>& rules)
     : memo_(std::make_unique<MatchMemo>()) {
   for (const Rule* rule : rules) {
-    const int first = FirstRootOf(rule->source);
-    if (first < 0) continue;
-    const PatternNode& root = rule->source.nodes[rule->source.outputs[first].node];
+    std::optional<RootShape> root = RootShapeOf(rule->source);
+    if (!root.has_value()) continue;
     Entry entry{.rule = rule,
-                .root = root.kind,
-                .operands = OperandKinds(rule->source, root),
+                .root = *std::move(root),
                 .kinds = {},
                 .outputs = static_cast<int>(rule->source.outputs.size()),
                 .connected = IsConnected(*rule)};
@@ -184,11 +159,11 @@ std::vector<RuleMatch> RuleMatcher::Find(const GraphIndex& index, const std::vec
     if ((entry.kinds & ~present).any()) continue;
     const std::vector<NodeId>& candidates =
         near.empty() || !entry.connected
-            ? index.NodesOf(entry.root)
-            : roots[entry.outputs - 1][static_cast<size_t>(entry.root)];
+            ? index.NodesOf(entry.root.kind)
+            : roots[entry.outputs - 1][static_cast<size_t>(entry.root.kind)];
     std::optional<Matcher> matcher;
     for (NodeId id : candidates) {
-      if (!HasOperandsOf(graph, id, entry.operands)) continue;
+      if (!HasShape(graph, id, entry.root)) continue;
       if (!matcher.has_value()) {
         matcher.emplace(index, *entry.rule, Binding(), &call_hashes, memo_.get(),
                         near.empty() ? nullptr : &near_nodes);

@@ -9,10 +9,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "rules/matching/rewrite.h"
+#include "rules/matching/root_shape.h"
 
 namespace isomer {
 
@@ -44,11 +44,10 @@ class RuleMatcher {
  private:
   struct Entry {
     const Rule* rule;
-    OpKind root;
-    std::vector<std::optional<OpKind>> operands;  // of the root; none: of any kind
-    OpKindSet kinds;                              // of the source
-    int outputs;                                  // of the source
-    bool connected;  // from each output to the next, through tensors that both depend on
+    RootShape root;
+    OpKindSet kinds;  // of the source
+    int outputs;      // of the source
+    bool connected;   // from each output to the next, through tensors that both depend on
   };
   // Per number of outputs (from 1): the nodes that may be the first root of a match near `near`.
   std::vector<std::vector<NodeId>> RootsNear(const GraphIndex& index,

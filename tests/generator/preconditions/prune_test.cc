@@ -1,8 +1,12 @@
 // What follows from rules that are known.
 #include "generator/preconditions/prune.h"
 
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
 
 namespace isomer {
 namespace {
@@ -133,6 +137,48 @@ TEST(Derivations, FoundBitByBitAsAllAtOnce) {
     EXPECT_EQ(result.rules, Derivations(Graphs(both), steps).Find(book).rules);
     EXPECT_EQ(result.rules[0], "r1");
   }
+}
+
+// A random word as a chain of operators: rules about words are rules about chains.
+Pattern RandomChain(size_t length, std::mt19937* random) {
+  constexpr OpKind kLetters[] = {OpKind::kRelu, OpKind::kTanh, OpKind::kExp};
+  std::vector<PatternNode> nodes;
+  for (size_t i = 0; i < length; ++i) {
+    nodes.push_back(Op(kLetters[(*random)() % 3], {i == 0 ? X(0) : N(static_cast<int>(i) - 1)}));
+  }
+  return Of(std::move(nodes));
+}
+
+// What was known when a candidate was appraised is not looked at again by the last step; whatever
+// the order in which rules came, the outcome is that of all rules at once.
+TEST(Derivations, OfManyRulesFoundBitByBitAsAllAtOnce) {
+  std::mt19937 random(1);
+  int composed = 0;
+  for (int steps : {1, 2, 3}) {
+    for (int round = 0; round < 8; ++round) {
+      RuleBook book;
+      std::vector<Derivations> derivations;
+      std::vector<CandidateGraphs> graphs;
+      for (int i = 0; i < 6; ++i) {
+        graphs.push_back(Graphs(Equation(RandomChain(2 + random() % 3, &random),
+                                         RandomChain(1 + random() % 3, &random), 1)));
+        derivations.emplace_back(graphs.back(), steps);
+      }
+      for (int r = 0; r < 12; ++r) {
+        const std::string id = absl::StrCat("r", r);
+        book.Add(RuleOf(Equation(RandomChain(1 + random() % 2, &random),
+                                 RandomChain(1 + random() % 3, &random), 1),
+                        id.c_str(), random() % 2 == 0));
+        for (size_t i = 0; i < graphs.size(); ++i) {
+          if (random() % 3 == 0) continue;  // Some news come together.
+          const Derivations::Kind kind = Derivations(graphs[i], steps).Find(book).kind;
+          ASSERT_EQ(derivations[i].Find(book).kind, kind) << steps << " steps, round " << round;
+          composed += kind == Derivations::Kind::kComposition;
+        }
+      }
+    }
+  }
+  EXPECT_GT(composed, 60);  // Else nothing was tried.
 }
 
 }  // namespace
