@@ -89,16 +89,16 @@ StepResult Worker::EnumerateIn(const std::string& bytes) {
 }
 
 StepResult Worker::GeneralizeOne(const std::string& bytes) {
-  // relu(3 relu(x)) is 3 relu(x) at three of four elements of the field: an equation with a maximum
-  // that holds of few by chance.
-  constexpr int kTrials = 24;
+  constexpr int kTrials = 8;
+  // relu(3 relu(x)) is 3 relu(x) at three of four elements of the field, and tensors are small.
+  constexpr int kDraws = 8;
   const auto input = InputOf<proto::GeneralizationInput>(bytes);
   const Candidate candidate = Checked(DecodeCandidate(input.candidate()));
   Random random(HashBytes(FormOf(candidate), input.seed()));
   Generalized result;
   result.rule = Generalize(candidate, &oracle, &random);
   result.holds = result.rule.has_value() && HoldsAround(result.rule->rule, result.rule->found,
-                                                        kTrials, false, &oracle, &random);
+                                                        kTrials, false, &oracle, &random, kDraws);
   return {Encode(result)};
 }
 

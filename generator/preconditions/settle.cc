@@ -308,16 +308,17 @@ std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int co
 }
 
 bool HoldsAround(const Rule& rule, const Binding& found, int count, bool may_be_none,
-                 TypeOracle* oracle, Random* random) {
+                 TypeOracle* oracle, Random* random, int draws) {
   for (const bool small : {false, true}) {
     const std::vector<Binding> bindings =
         DrawAdmitted(rule, found, small ? count : 4 * count, {.small = small}, oracle, random);
     if (bindings.empty() && !may_be_none) return false;
     for (const Binding& binding : bindings) {
       if (!TypesAgree(rule, binding, oracle)) return false;
-      if (!small) continue;
-      const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
-      if (agree.ok() && !*agree) return false;
+      for (int draw = 0; small && draw < draws; ++draw) {
+        const absl::StatusOr<bool> agree = ValuesAgree(rule, binding, random);
+        if (agree.ok() && !*agree) return false;
+      }
     }
   }
   return true;

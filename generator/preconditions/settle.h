@@ -43,9 +43,10 @@ std::optional<Rule> Resettle(const Rule& rule, const Binding& found,
 bool HoldsInversely(const Rule& rule, const Binding& found, TypeOracle* oracle, Random* random);
 
 // Tries a rule on fresh assignments around `found`: types on 4 * `count` of any size, values on
-// `count` small ones. False: it failed once, or none was found where there must be some.
+// `count` small ones, drawn `draws` times. False: it failed once, or none was found where there
+// must be some.
 bool HoldsAround(const Rule& rule, const Binding& found, int count, bool may_be_none,
-                 TypeOracle* oracle, Random* random);
+                 TypeOracle* oracle, Random* random, int draws = 1);
 
 // Bindings under which the rule's source type-checks and its conditions hold, at any of its ranks.
 std::vector<Binding> DrawAdmitted(const Rule& rule, const Binding& found, int count,
