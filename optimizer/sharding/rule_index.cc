@@ -1,8 +1,11 @@
 #include "optimizer/sharding/rule_index.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "pcg/ir/operator_call.h"
 
 namespace isomer {
@@ -80,6 +83,26 @@ void RuleIndex::Add(const Rule& rule) {
   } else if (IsCopy(rule)) {
     copies_[rule.source.nodes[0].kind].push_back(&rule);
   }
+}
+
+std::vector<std::vector<const Rule*>> RuleIndex::AlgebraByFiles() const {
+  std::vector<std::vector<const Rule*>> by_files;
+  absl::flat_hash_set<const Rule*> known;
+  size_t rule = 0, inverse = 0;
+  for (const size_t end : rules_.file_ends) {
+    for (; rule < end; ++rule) {
+      known.insert(&rules_.rules[rule]);
+      if (rules_.rules[rule].reversible) known.insert(&rules_.inverses()[inverse++]);
+    }
+    std::vector<const Rule*> algebra;
+    absl::c_copy_if(algebra_, std::back_inserter(algebra),
+                    [&](const Rule* one) { return known.contains(one); });
+    // A file of sharding rules alone adds none.
+    const size_t before = by_files.empty() ? 0 : by_files.back().size();
+    if (algebra.size() > before) by_files.push_back(std::move(algebra));
+  }
+  if (by_files.empty()) by_files.push_back(algebra_);
+  return by_files;
 }
 
 const std::vector<const Rule*>& RuleIndex::ExpansionsOf(OpKind kind) const {

@@ -28,6 +28,8 @@ class RuleIndex {
   bool HasCopyOf(OpKind kind, absl::Span<const TensorType> operands) const;
   const std::vector<const Rule*>& chains() const { return chains_; }
   const std::vector<const Rule*>& algebra() const { return algebra_; }
+  // Those of the first file of the rule set, of the first two, and so on; the last are all.
+  std::vector<std::vector<const Rule*>> AlgebraByFiles() const;
   const RuleSet& rules() const { return rules_; }
   uint64_t digest() const { return digest_; }  // RuleSet::Digest, memoised: it walks
 

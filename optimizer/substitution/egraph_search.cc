@@ -12,7 +12,7 @@
 namespace isomer {
 
 std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOptions& options,
-                                      CostTables* tables) {
+                                      const std::vector<const Rule*>& algebra, CostTables* tables) {
   const auto stop = [&options] { return options.deadline.Reached().has_value(); };
   const auto us_of = [tables](const Operator& op, const std::vector<TensorType>& operands) {
     return WholeCallUs(tables->cost(), op, operands);
@@ -22,7 +22,7 @@ std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOpti
   saturation.nodes = static_cast<int>(std::clamp<int64_t>(20 * options.budget, 300, 2000));
   saturation.matches = 3 * saturation.nodes;
   saturation.joint_matches = 3 * saturation.nodes / 4;
-  Saturation(tables->rules().algebra(), saturation, us_of, stop, &egraph).Run();
+  Saturation(algebra, saturation, us_of, stop, &egraph).Run();
 
   const std::vector<NodeId> wants_gradient = piece.FedWithGradient();
   Extraction extraction(egraph, piece.graph, wants_gradient, tables);

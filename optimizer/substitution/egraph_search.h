@@ -20,9 +20,9 @@ struct EGraphSearchOptions {
   Deadline deadline = {};
 };
 
-// Best first, by the cost of calls alone; empty if no rewrite improves the piece.
+// Best first, by the cost of calls alone; empty if no rewrite by `algebra` improves the piece.
 std::vector<Steps> CandidatesByEGraph(const Piece& piece, const EGraphSearchOptions& options,
-                                      CostTables* tables);
+                                      const std::vector<const Rule*>& algebra, CostTables* tables);
 
 }  // namespace isomer
 

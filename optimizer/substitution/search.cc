@@ -45,11 +45,13 @@ struct Knowledge {
 class ChainSearch {
  public:
   ChainSearch(const Graph& graph, const SearchOptions& options, const Deadline& deadline,
-              int64_t budget, Knowledge* knowledge, RuleMatcher* matcher, CostTables* tables)
+              int64_t budget, const std::vector<const Rule*>& algebra, Knowledge* knowledge,
+              RuleMatcher* matcher, CostTables* tables)
       : graph_(graph),
         options_(options),
         deadline_(deadline),
         budget_(budget),
+        algebra_(algebra),
         knowledge_(*knowledge),
         pieces_(knowledge->pieces),
         matcher_(*matcher),
@@ -134,7 +136,7 @@ class ChainSearch {
     std::vector<Steps>& known = knowledge_.candidates[piece.key];
     if (known.empty() && budget_ > 0 && options_.engine != Engine::kBestFirst) {
       const int64_t budget = std::max<int64_t>(1, options_.budget / knowledge_.distinct_pieces);
-      known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, &tables_);
+      known = CandidatesByEGraph(piece, {budget, options_.seed, deadline_}, algebra_, &tables_);
     }
     return known;
   }
@@ -252,6 +254,7 @@ class ChainSearch {
   const SearchOptions& options_;
   const Deadline& deadline_;
   const int64_t budget_;
+  const std::vector<const Rule*>& algebra_;
   Knowledge& knowledge_;
   const std::vector<Piece>& pieces_;
   std::vector<int> moment_dims_;  // per node, if there are micro-batches
@@ -266,12 +269,11 @@ class ChainSearch {
   SearchResult result_;
 };
 
-}  // namespace
-
-class HierarchicalSearcher::Impl {
+// With one set of rules.
+class RulesSearcher {
  public:
-  Impl(const Graph& graph, const SearchOptions& options, const RuleIndex& rules)
-      : graph_(graph), options_(options), matcher_(rules.algebra()) {}
+  RulesSearcher(const Graph& graph, const SearchOptions& options, std::vector<const Rule*> algebra)
+      : graph_(graph), options_(options), algebra_(std::move(algebra)), matcher_(algebra_) {}
 
   absl::StatusOr<SearchResult> Run(double part, CostTables* tables, const Deadline& deadline) {
     const int64_t budget = static_cast<int64_t>(std::ceil(part * options_.budget));
@@ -286,7 +288,8 @@ class HierarchicalSearcher::Impl {
     }
     ISOMER_ASSIGN_OR_RETURN(
         SearchResult result,
-        ChainSearch(graph_, options_, deadline, budget, &knowledge_, &matcher_, tables).Run());
+        ChainSearch(graph_, options_, deadline, budget, algebra_, &knowledge_, &matcher_, tables)
+            .Run());
     result.remembered_pieces = static_cast<int>(knowledge_.settled.size());
     result.cache_note = cache.note();
     // Results of an interrupted search are not cached.
@@ -301,7 +304,7 @@ class HierarchicalSearcher::Impl {
 
  private:
   uint64_t ContextOf(const CostTables& tables, int64_t budget) const {
-    return HashCombine(DigestOfCosts(tables), std::bit_cast<uint64_t>(options_.alpha),
+    return HashCombine(DigestOfCosts(tables, algebra_), std::bit_cast<uint64_t>(options_.alpha),
                        static_cast<uint64_t>(budget), static_cast<uint64_t>(options_.engine),
                        options_.seed, options_.dynamic_program);
   }
@@ -325,8 +328,38 @@ class HierarchicalSearcher::Impl {
 
   const Graph& graph_;
   const SearchOptions options_;
+  const std::vector<const Rule*> algebra_;
   RuleMatcher matcher_;
   Knowledge knowledge_;
+};
+
+}  // namespace
+
+class HierarchicalSearcher::Impl {
+ public:
+  Impl(const Graph& graph, const SearchOptions& options, const RuleIndex& rules) {
+    for (std::vector<const Rule*>& algebra : rules.AlgebraByFiles()) {
+      searchers_.push_back(std::make_unique<RulesSearcher>(graph, options, std::move(algebra)));
+    }
+  }
+
+  // The best of the searches with the rules of the first file, of the first two, and so on: a
+  // budget that more rules would spread too thin has been spent on fewer before.
+  absl::StatusOr<SearchResult> Run(double part, CostTables* tables, const Deadline& deadline) {
+    absl::StatusOr<SearchResult> best = searchers_[0]->Run(part, tables, deadline);
+    for (size_t s = 1; s < searchers_.size(); ++s) {
+      if (deadline.Reached().has_value()) break;
+      absl::StatusOr<SearchResult> other = searchers_[s]->Run(part, tables, deadline);
+      if (!other.ok()) continue;
+      const int64_t candidates = other->candidates + (best.ok() ? best->candidates : 0);
+      if (!best.ok() || other->us < best->us) best = std::move(other);
+      best->candidates = candidates;
+    }
+    return best;
+  }
+
+ private:
+  std::vector<std::unique_ptr<RulesSearcher>> searchers_;  // never empty
 };
 
 HierarchicalSearcher::HierarchicalSearcher(const Graph& graph, const SearchOptions& options,

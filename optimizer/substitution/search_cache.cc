@@ -87,12 +87,12 @@ absl::Status SearchCache::Save() {
   return absl::OkStatus();
 }
 
-uint64_t DigestOfCosts(const CostTables& tables) {
+uint64_t DigestOfCosts(const CostTables& tables, const std::vector<const Rule*>& algebra) {
   Digest digest;
   digest.Add(kSearchCodeDigest);
   digest.Add(DeclaredOperatorsDigest());
   // An id is a digest of its rule.
-  for (const Rule* rule : tables.rules().algebra()) digest.Add(rule->id);
+  for (const Rule* rule : algebra) digest.Add(rule->id);
   digest.Add(tables.cost().machine(), tables.options());
   if (const Profile* profile = tables.cost().profile(); profile != nullptr) digest.Add(*profile);
   return digest.value();

@@ -48,8 +48,8 @@ class SearchCache {
   bool changed_ = false;
 };
 
-// A digest of the optimizer's code, rules, machine, profile and costs.
-uint64_t DigestOfCosts(const CostTables& tables);
+// A digest of the optimizer's code, these rules, machine, profile and costs.
+uint64_t DigestOfCosts(const CostTables& tables, const std::vector<const Rule*>& algebra);
 
 }  // namespace isomer
 

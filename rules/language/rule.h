@@ -253,6 +253,8 @@ void SetId(Rule* rule);
 struct RuleSet {
   std::vector<Rule> rules;
   std::string generator;  // command that made it
+  // Of several files: how many of the rules are of the first one, of the first two, and so on.
+  std::vector<size_t> file_ends;
   uint64_t Digest() const;
 
   // Prepares Find; to be called after `rules` changed. LoadRules calls it.
@@ -273,7 +275,7 @@ struct RuleSet {
 absl::Status SaveRules(const std::string& path, const RuleSet& rules);
 absl::StatusOr<RuleSet> LoadRules(const std::string& path);
 // Those of --rules: of one file or several, separated by commas, of which "default" are the rules
-// that come with Isomer; "" are these alone. What several have is there once.
+// that come with Isomer; "" are these alone. What several have is there once, in the first of them.
 absl::StatusOr<RuleSet> LoadRuleFiles(const std::string& list);
 
 }  // namespace isomer

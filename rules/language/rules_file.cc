@@ -152,6 +152,7 @@ absl::StatusOr<RuleSet> LoadRuleFiles(const std::string& list) {
     for (Rule& rule : one.rules) {
       if (ids.insert(rule.id).second) all.rules.push_back(std::move(rule));
     }
+    all.file_ends.push_back(all.rules.size());
     absl::StrAppend(&all.generator, all.generator.empty() ? "" : "; ", one.generator);
   }
   all.BuildIndex();

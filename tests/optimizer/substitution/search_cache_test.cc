@@ -124,7 +124,7 @@ struct Inputs {
     const RuleSet rules;
     const RuleIndex index(rules);
     const CostModel cost(machine, &profile);
-    return DigestOfCosts(CostTables(index, cost, options));
+    return DigestOfCosts(CostTables(index, cost, options), index.algebra());
   }
 };
 
