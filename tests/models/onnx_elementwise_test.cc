@@ -41,6 +41,7 @@ TEST(OnnxElementwise, FunctionsOfOneNumber) {
       {"Cos", kAny, [](double x) { return std::cos(x); }},
       {"Cosh", kAny, [](double x) { return std::cosh(x); }},
       {"Erf", kAny, [](double x) { return std::erf(x); }},
+      {"Erfc", kAny, [](double x) { return std::erfc(x); }},
       {"Exp", kAny, [](double x) { return std::exp(x); }},
       {"Floor", kAny, [](double x) { return std::floor(x); }},
       {"Log", kPositive, [](double x) { return std::log(x); }},

@@ -104,6 +104,57 @@ void ImportConvTranspose(NodeImporter& node) {
   if (node.ok()) DefineWithBias(node, product, node.Sizes(product)[1]);
 }
 
+// Col2Im(x [n, c * kernel.., positions..], image shape, kernel shape): each element is added to
+// where its window had it. A transposed convolution of each channel, whose filters have a single 1.
+void ImportCol2Im(NodeImporter& node) {
+  const TensorRef x = node.Operand(0);
+  const Sizes image = node.ConstantInts(1), kernel = node.ConstantInts(2);
+  const int rank = static_cast<int>(image.size());
+  if (!node.Expect(rank >= 1 && rank <= 3 && kernel.size() == image.size(), "images of ", rank,
+                   " dims and kernels of ", kernel.size())) {
+    return;
+  }
+  const Window window = ReadWindowAttributes(node, kernel, rank);
+  if (!node.ok()) return;
+  const Sizes sizes = node.Sizes(x);
+  Sizes apart = {0, 0}, extra, filters = {0, 1};
+  int64_t taps = 1, positions = 1;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t along = window.Positions(i, image[i]);
+    if (!node.Expect(kernel[i] >= 1 && along >= 1, "no window fits dim ", i, " of the image")) {
+      return;
+    }
+    const int64_t padded = image[i] + window.padding[i] + window.padding[rank + i];
+    extra.push_back(padded - window.Span(i) - window.stride[i] * (along - 1));
+    apart.push_back(along);
+    filters.push_back(kernel[i]);
+    taps *= kernel[i];
+    positions *= along;
+  }
+  if (!node.Expect(sizes.size() == 3 && sizes[1] % taps == 0 && sizes[2] == positions,
+                   "input 0 is not [n, c * ", taps, ", ", positions, "]") ||
+      !FitsLiteral(node, {taps, taps})) {
+    return;
+  }
+  const int64_t channels = sizes[1] / taps;
+  apart[0] = sizes[0] * channels, apart[1] = filters[0] = taps;
+  std::vector<float> ones(taps * taps, 0);
+  for (int64_t tap = 0; tap < taps; ++tap) ones[tap * taps + tap] = 1;
+  const TensorRef single = FloatLiteral(node, filters, std::move(ones));
+  if (!node.ok()) return;
+  const Operator conv = {OpKind::kConvTranspose,
+                         {{"stride", window.stride},
+                          {"padding", window.padding},
+                          {"dilation", window.dilation},
+                          {"output_padding", extra},
+                          {"groups", int64_t{1}}}};
+  const TensorRef y = node.Call(
+      conv, {Reshaped(node, x, std::move(apart)), Cast(node, single, node.Type(x))}, "/windows");
+  Sizes result = image;
+  result.insert(result.begin(), {sizes[0], channels});
+  DefineAs(node, 0, Reshaped(node, y, std::move(result)));
+}
+
 // An operand of rank 1 is a row on the left, a column on the right.
 void ImportMatMul(NodeImporter& node) {
   TensorRef a = node.Operand(0), b = node.Operand(1);

@@ -177,6 +177,10 @@ void ImportUnary(NodeImporter& node) {
   for (const auto& [name, kind] : kOperators) {
     if (node.op() == name) return node.Define(0, node.Call(kind, {x}));
   }
+  if (node.op() == "Erfc") {  // Not ONNX's, but what tf2onnx writes of Keras's gelu.
+    const TensorRef erf = Apply(node, OpKind::kErf, x);
+    return DefineAs(node, 0, Apply(node, OpKind::kSub, Number(node, 1, x), erf));
+  }
   DefineAs(node, 0, Trigonometric(node, x));
 }
 

@@ -80,6 +80,7 @@ void ImportReverseSequence(NodeImporter& node);
 // contraction.cc
 void ImportConv(NodeImporter& node);
 void ImportConvTranspose(NodeImporter& node);
+void ImportCol2Im(NodeImporter& node);
 void ImportMatMul(NodeImporter& node);
 void ImportGemm(NodeImporter& node);
 void ImportEinsum(NodeImporter& node);
@@ -113,6 +114,16 @@ void ImportRecurrent(NodeImporter& node);  // RNN, GRU, LSTM
 // attention.cc
 void ImportAttention(NodeImporter& node);
 void ImportRotaryEmbedding(NodeImporter& node);
+
+// sampling.cc
+void ImportGridSample(NodeImporter& node);
+void ImportAffineGrid(NodeImporter& node);
+void ImportDeformConv(NodeImporter& node);
+void ImportRoiAlign(NodeImporter& node);
+
+// spectrum.cc
+void ImportDft(NodeImporter& node);
+void ImportStft(NodeImporter& node);
 
 // resize.cc
 void ImportResize(NodeImporter& node);  // also Upsample
