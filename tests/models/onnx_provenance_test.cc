@@ -111,6 +111,21 @@ TEST(OnnxProvenance, ParametersAreTrainedAndBuffersAreNot) {
   EXPECT_THAT(exported.notes(), IsEmpty());
 }
 
+// An epsilon, the half of a Gelu: initializers without dims, where PyTorch's exporters write
+// Constant nodes. TensorFlow's variables are read.
+TEST(OnnxProvenance, NumbersOfFormulasOfOtherFrameworksAreNotTrained) {
+  const char scalar[] = "net/scale/ReadVariableOp:0";
+  const auto trained = [&](const std::string& producer) {
+    Exported exported;
+    exported.file().model().set_producer_name(producer);
+    exported.Tensor("net/kernel", {4}, {1, 2, 3, 4}, "").Tensor("net/add/y:0", {}, {0.001F}, "");
+    return exported.Tensor(scalar, {}, {2}, "").Trained();
+  };
+  EXPECT_THAT(trained("tf2onnx"), UnorderedElementsAre("net/kernel", scalar));
+  EXPECT_THAT(trained("jax2onnx"), UnorderedElementsAre("net/kernel", scalar));
+  EXPECT_THAT(trained("pytorch"), UnorderedElementsAre("net/kernel", "net/add/y:0", scalar));
+}
+
 TEST(OnnxProvenance, WhatIsFoldedIsTrainedIfAParameterIsInIt) {
   Exported exported;
   exported.Tensor("val_1", {4}, {1, 2, 3, 4}, "", {"net.linear.weight"});

@@ -33,6 +33,7 @@ class Reader {
     graph_.folder = outer.folder;
     graph_.opset = outer.OpsetOf(node);
     graph_.opsets = outer.opsets;
+    graph_.producer = outer.producer;
     graph_.functions = outer.functions;
     graph_.depth = outer.depth + 1;
     origin_.opset = node.opset;
@@ -54,6 +55,7 @@ class Reader {
     if (!model.has_graph() || model.opset_import().empty()) {
       return Error("no ONNX model, or cut short: it has no graph or no opset");
     }
+    graph_.producer = model.producer_name();
     ISOMER_RETURN_IF_ERROR(ReadOpsets(model));
     ISOMER_RETURN_IF_ERROR(ReadFunctions(&model));
     return ReadGraph(model.mutable_graph());

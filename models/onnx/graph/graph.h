@@ -50,6 +50,7 @@ struct OnnxGraph {
   std::string file;    // what messages call it
   std::string folder;  // where external data lies
   std::string name;
+  std::string producer;                   // the program that wrote the file, "" where it says none
   int64_t opset = 0;                      // of the default domain
   std::map<std::string, int64_t> opsets;  // of all domains
   // Those that the file defines. Calls of them are not among `nodes`, but may be in subgraphs.

@@ -133,6 +133,18 @@ std::set<std::string> Angles(const OnnxGraph& graph) {
   return angles;
 }
 
+// Numbers of formulas (an epsilon, the half of a Gelu, the factor before a softmax), which
+// exporters of other frameworks than PyTorch write as initializers without dims, unless the name is
+// that of a variable of TensorFlow. PyTorch's write them as Constant nodes, and parameters that are
+// one number as initializers; files that say nothing of who wrote them, and ours, are read like
+// these.
+bool IsNumberOfFormula(const std::string& name, const OnnxTensor& tensor, const OnnxGraph& graph) {
+  for (const char* producer : {"", "pytorch", "Isomer"}) {
+    if (graph.producer == producer) return false;
+  }
+  return tensor.dims.empty() && !absl::StrContains(name, "ReadVariableOp");
+}
+
 bool IsTrained(const OnnxTensor& tensor) { return tensor.is_float() && !tensor.is_literal; }
 
 bool AllEqual(const OnnxTensor& tensor) {
@@ -286,8 +298,9 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
     const bool is_number = constant.size() == 1 && IsOfExporter(name);
     const bool is_kept = provenance.kind == "FROZEN" || absl::EndsWith(provenance.kind, "BUFFER") ||
                          absl::EndsWith(provenance.kind, "CONSTANT_TENSOR");
-    constant.is_literal =
-        is_number || is_kept || angles.contains(name) || IsComputed(constant, provenance, *graph);
+    constant.is_literal = is_number || is_kept || angles.contains(name) ||
+                          IsNumberOfFormula(name, constant, *graph) ||
+                          IsComputed(constant, provenance, *graph);
     if (constant.is_literal || provenance.folded_from.size() < 2) continue;
     computed.push_back(
         absl::StrCat(QuotedName(name), " for ",
