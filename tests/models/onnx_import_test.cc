@@ -143,6 +143,10 @@ TEST(OnnxImport, OtherSymbolsAreNotGuessed) {
       ->set_dim_param("length");
   EXPECT_EQ(Parse(file, 8).status().message(),
             "net.onnx: input 'x': dim 1 is symbolic ('length'): give --dim length=N");
+  // All that is open is said at once.
+  EXPECT_EQ(Parse(file).status().message(),
+            "net.onnx: input 'x': dim 0 is symbolic ('batch'): give --batch_size=N --dim length=N; "
+            "'x' is [batch,length,4]");
   const auto bound = ParseOnnx(file.Bytes(), "net.onnx", {.dims = {{"batch", 8}, {"length", 4}}});
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_EQ(bound->graph.type(bound->graph.outputs()[0].tensor).ToString(), "f32[8,4,4]");

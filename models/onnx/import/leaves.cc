@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/graph/provenance.h"
 #include "models/onnx/import/narrow_integers.h"
 #include "pcg/support/status_macros.h"
 
@@ -200,10 +201,39 @@ class LeafReader {
     leaves_.batch = BoundSize(input, 0);
     if (leaves_.batch == 0) leaves_.batch = options_.batch_size;
     if (leaves_.batch == 0 && assumed_ != nullptr) leaves_.batch = Assume(input, 0);
-    if (leaves_.batch == 0) return Unknown(input, 0, ": give --batch_size=N");
+    if (leaves_.batch == 0) return Unknown(input, 0, Advice());
     if (options_.batch_size == 0 || options_.batch_size == leaves_.batch) return absl::OkStatus();
     return Error(input, "dim 0 (", QuotedName(dim.dim_param()), ") is ", leaves_.batch,
                  " by --dim, and ", options_.batch_size, " by --batch_size");
+  }
+
+  // What to give for all sizes that are not known, of all inputs: ": give --batch_size=N --dim
+  // s=N".
+  std::string Advice() const {
+    std::vector<std::string> flags, open;
+    for (const onnx::ValueInfoProto& input : graph_.inputs) {
+      const onnx::TensorShapeProto& shape = input.type().tensor_type().shape();
+      std::vector<std::string> sizes;
+      bool is_open = false;
+      for (int i = 0; i < shape.dim_size(); ++i) {
+        const Dimension& dim = shape.dim(i);
+        const std::string& symbol = dim.dim_param();
+        sizes.push_back(dim.dim_value() > 0 ? absl::StrCat(dim.dim_value())
+                        : symbol.empty()    ? "?"
+                                            : symbol);
+        if (dim.dim_value() > 0 || BoundSize(input, i) > 0) continue;
+        const bool is_batch = symbol.empty() ? i == 0 : symbol == leaves_.batch_symbol;
+        if (is_batch ? leaves_.batch > 0 : symbol.empty()) continue;
+        const std::string flag = is_batch ? "--batch_size=N" : absl::StrCat("--dim ", symbol, "=N");
+        if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+        is_open = true;
+      }
+      if (!is_open) continue;
+      open.push_back(
+          absl::StrCat(QuotedName(input.name()), " is [", absl::StrJoin(sizes, ","), "]"));
+    }
+    const std::string shapes = flags.size() > 1 ? absl::StrCat("; ", SomeOf(open)) : "";
+    return absl::StrCat(": give ", absl::StrJoin(flags, " "), shapes);
   }
 
   absl::Status Unknown(const onnx::ValueInfoProto& input, int i, absl::string_view advice) const {
@@ -251,7 +281,7 @@ class LeafReader {
     if (dim.dim_param().empty()) {
       return Unknown(input, i, ": export the model with a fixed size here");
     }
-    return Unknown(input, i, absl::StrCat(": give --dim ", dim.dim_param(), "=N"));
+    return Unknown(input, i, Advice());
   }
 
   const OnnxGraph& graph_;
