@@ -148,7 +148,9 @@ ABSL_FLAG(int64_t, check_executions, 0,
           "N: run the first step twice with each --execution, adversarial with seeds 1 to N, and "
           "compare outputs, gradients and parameters to the bit; exit 1 if any differs");
 ABSL_FLAG(double, rtol, 1e-3, "of --test_data: how far an element may be off, of what is expected");
-ABSL_FLAG(double, atol, 1e-7, "of --test_data: how far it may be off besides");
+ABSL_FLAG(double, atol, -1,
+          "of --test_data: how far it may be off besides; -1: 1e-7, or 1e-5 of the largest element "
+          "that is expected");
 ABSL_FLAG(std::string, expert_loads, "",
           "of mixtures: write how many tokens each expert got in the run to this file, for "
           "isomer-optimize --expert_loads");
@@ -727,7 +729,7 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     ISOMER_RETURN_IF_ERROR(
         RefuseFlagsBut({"test_data", "backend", "rtol", "atol"}, "does not go with --test_data"));
     const double rtol = absl::GetFlag(FLAGS_rtol), atol = absl::GetFlag(FLAGS_atol);
-    if (rtol < 0 || atol < 0) {
+    if (rtol < 0 || (atol < 0 && atol != -1)) {
       return absl::InvalidArgumentError("--rtol and --atol must not be negative");
     }
     ISOMER_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,

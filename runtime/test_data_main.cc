@@ -186,7 +186,8 @@ std::string ModelBeside(const std::string& folder) {
 
 absl::StatusOr<int> RunTestData(const std::string& spec, const std::string& folder, double rtol,
                                 double atol, Backend* backend) {
-  const TestTolerance tolerance = {.relative = rtol, .absolute = atol};
+  TestTolerance tolerance = {.relative = rtol};
+  if (atol >= 0) tolerance.absolute = atol, tolerance.of_largest = 0;
   ISOMER_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(spec));
   Plan plan;
   std::string contents;

@@ -10,7 +10,8 @@
 namespace isomer {
 
 // Runs a plan, or an .onnx file, on every test set of `folder` and prints a line for each. What is
-// off by more than `rtol` of what is expected and `atol` differs. An .onnx file is run in
+// off by more than `rtol` of what is expected and `atol` differs; an atol below 0 is 1e-7, or what
+// float32 rounds of the largest element (TestTolerance). An .onnx file is run in
 // inference; where a set has gradients, also as a step of training with the loss that it gets by
 // default. kExitDone where all outputs and gradients agree, kExitNo where one differs; the error
 // says what is refused.

@@ -67,8 +67,8 @@ TEST(OnnxAffineGrid, CornersAndBorders) {
   for (int64_t aligned : {0, 1}) {
     OnnxNodeRun run("AffineGrid", 20);
     run.X({1, 2, 3}, {1, 0.5, -0.25, 0, 2, 1}).Ints({4}, {1, 1, 2, 3});
-    const std::vector<double> borders = {-1.1666667, 0, -0.5,       0, 0.1666667, 0,
-                                         -0.6666667, 2, 0,          2, 0.6666667, 2};
+    const std::vector<double> borders = {-1.1666667, 0, -0.5, 0, 0.1666667, 0,
+                                         -0.6666667, 2, 0,    2, 0.6666667, 2};
     const std::vector<double> corners = {-1.75, -1, -0.75, -1, 0.25, -1,
                                          -0.75, 3,  0.25,  3,  1.25, 3};
     ExpectValues(run.With("align_corners", aligned).Run()[0], {1, 2, 3, 2},
@@ -110,9 +110,9 @@ TEST(OnnxRoiAlign, AveragesOfPointsInCells) {
   std::vector<double> images;
   for (int i = 0; i < 64; ++i) images.push_back(i % 32 % 7 + (i < 32 ? 0 : 10));
   const std::vector<double> rois = {0.5, 0.25, 3, 2.75, -3, 1, 5.5, 4.5};
-  const std::vector<double> half_pixel = {
-      1.6625,   2.7875,   3.275,   4.4,      2.631094, 2.775,   3.167344, 2.2875,
-      6.357813, 12.88438, 6.86875, 12.24054, 7.357812, 12.7625, 5.473438, 13.2375};
+  const std::vector<double> half_pixel = {1.6625,   2.7875,  3.275,    4.4,      2.631094, 2.775,
+                                          3.167344, 2.2875,  6.357813, 12.88438, 6.86875,  12.24054,
+                                          7.357812, 12.7625, 5.473438, 13.2375};
   const std::vector<double> output_half_pixel = {
       3.921875, 3.993457, 2.853525, 3.178516, 1.566699, 2.015625, 3.157803, 4.109375,
       6.195312, 13.14177, 7.453125, 10.7375,  6.844561, 14.00625, 5.182813, 12.7375};
@@ -140,8 +140,7 @@ TEST(OnnxCol2Im, StridesDilationAndWhatNoWindowReaches) {
   OnnxNodeRun run("Col2Im", 18);
   run.X({1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}).Ints({2}, {3, 6}).Ints({2}, {2, 2});
   run.With("strides", std::vector<int64_t>{2, 2}).With("dilations", std::vector<int64_t>{2, 2});
-  ExpectValues(run.Run()[0], {1, 1, 3, 6},
-               {1, 0, 5, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 13, 0, 8, 0});
+  ExpectValues(run.Run()[0], {1, 1, 3, 6}, {1, 0, 5, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 13, 0, 8, 0});
   OnnxNodeRun wrong("Col2Im", 18);
   wrong.Open({1, 4, 5}).Ints({2}, {3, 3}).Ints({2}, {2, 2});
   EXPECT_THAT(std::string(wrong.Import().status().message()),
@@ -152,9 +151,9 @@ TEST(OnnxDft, RealComplexAndHalfSpectra) {
   const std::vector<double> real = {1, 2, 0, -1, 3};
   OnnxNodeRun whole("DFT", 17);
   whole.X({1, 5, 1}, real).With("axis", 1);
-  ExpectValues(whole.Run()[0], {1, 5, 2},
-               {5, 0, 3.354102, 0.3632713, -3.354102, 1.538842, -3.354102, -1.538842, 3.354102,
-                -0.3632713});
+  ExpectValues(
+      whole.Run()[0], {1, 5, 2},
+      {5, 0, 3.354102, 0.3632713, -3.354102, 1.538842, -3.354102, -1.538842, 3.354102, -0.3632713});
   auto half = [&](int64_t length, const std::vector<double>& expected) {
     OnnxNodeRun run("DFT", 20);
     run.X({1, 5, 1}, real).Ints({}, {length}).Ints({}, {-2}).With("onesided", 1);

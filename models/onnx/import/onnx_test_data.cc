@@ -95,12 +95,14 @@ bool IsConstant(BoundInputs constants, size_t i, const OnnxTensor& value) {
   return true;
 }
 
-bool Agrees(double got, double expected, bool is_float, const TestTolerance& tolerance) {
+bool Agrees(double got, double expected, double largest, bool is_float,
+            const TestTolerance& tolerance) {
   if (got == expected) return true;  // Infinities, too.
   if (!is_float) return false;
   if (std::isnan(expected)) return std::isnan(got);
-  return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected) &&
-         std::isfinite(expected);
+  const double allowed = std::max(tolerance.absolute + tolerance.relative * std::abs(expected),
+                                  tolerance.of_largest * largest);
+  return std::abs(got - expected) <= allowed && std::isfinite(expected);
 }
 
 std::string IndexText(int64_t position, const std::vector<int64_t>& dims) {
@@ -243,16 +245,19 @@ TensorDistance DistanceFrom(const OnnxTensor& expected, const Array<double>& got
         absl::StrCat("its type is ", type.ToString(), ", not ", expected_type.ToString());
     return distance;
   }
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double magnitude = std::abs(expected.Number(i));
+    if (std::isfinite(magnitude)) distance.scale = std::max(distance.scale, magnitude);
+  }
   int64_t differing = 0, worst = -1;
   double worst_off = -1;
   for (int64_t i = 0; i < expected.size(); ++i) {
     const double wanted = expected.Number(i);
-    if (std::isfinite(wanted)) distance.scale = std::max(distance.scale, std::abs(wanted));
     const bool is_same = got.data[i] == wanted || (std::isnan(got.data[i]) && std::isnan(wanted));
     const double by = is_same ? 0 : std::abs(got.data[i] - wanted);
     const double off = std::isnan(by) ? HUGE_VAL : by;
     distance.most = std::max(distance.most, off);
-    if (Agrees(got.data[i], wanted, expected.is_float(), tolerance)) continue;
+    if (Agrees(got.data[i], wanted, distance.scale, expected.is_float(), tolerance)) continue;
     ++differing;
     if (off <= worst_off) continue;
     worst = i;

@@ -54,9 +54,11 @@ absl::StatusOr<std::map<std::string, Array<double>>> InputsFrom(const OnnxTestSe
 
 Array<double> ArrayOf(const OnnxTensor& tensor);
 
-// |got - expected| <= absolute + relative |expected|. Unless a user says, as ONNX's own runner.
+// |got - expected| <= absolute + relative |expected|, as ONNX's own runner has it unless a user
+// says; or <= of_largest times the largest finite magnitude that is expected: what float32 rounds
+// in sums of such terms, of which an element of a network may be what remains.
 struct TestTolerance {
-  double relative = 1e-3, absolute = 1e-7;
+  double relative = 1e-3, absolute = 1e-7, of_largest = 1e-5;
 };
 
 // How far a tensor is from what is expected.
