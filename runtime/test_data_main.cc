@@ -122,8 +122,16 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
     return absl::StrFormat("%s%s: off by %.3g of %.3g, where %.2g is allowed", kDiffers,
                            comparison.worst, worst.error, worst.norm, worst.bound);
   }
-  return absl::StrFormat("%d outputs and %d gradients agree within %.2g", expected.outputs.size(),
-                         expected.gradients.size(), comparison.max_rel_error);
+  if (!comparison.compared() && worst.error > 0) {
+    return absl::StrCat(kDiffers,
+                        "nothing is comparable: rounding alone may change each output and "
+                        "gradient by more than it is");
+  }
+  const size_t left_out = comparison.not_comparable.size();
+  const std::string without =
+      left_out == 0 ? "" : absl::StrCat(" (", left_out, " not comparable, for rounding)");
+  return absl::StrFormat("%d outputs and %d gradients%s agree within %.2g", expected.outputs.size(),
+                         expected.gradients.size(), without, comparison.max_rel_error);
 }
 
 // The model as it is on one device.

@@ -21,6 +21,13 @@ bool MovesElements(OpKind kind) {
 // What is computed in float32 whatever the precision is (pcg/ir/precision.h).
 bool IsExact(OpKind kind) { return TraitsOf(kind).needs_float32; }
 
+// Whole numbers, which are exact where the precision has them: noise would make other indices of
+// them.
+bool GivesWholeNumbers(OpKind kind) {
+  return kind == OpKind::kFloor || kind == OpKind::kCeil || kind == OpKind::kRound ||
+         kind == OpKind::kSign;
+}
+
 // Of a look-up, what it copies.
 bool OnlyCopies(const KernelCall& call) { return IsLookUp(call.op.kind()) && !call.gradient; }
 
@@ -94,6 +101,7 @@ Noise NoiseOfWrite(const KernelCall& call, int write, const Rounding& rounding) 
     const bool rounds = kind == OpKind::kCast && IsFloat(dtype) && dtype != kFloat32;
     return {.relative = rounds ? UnitRoundoff(dtype) : 0, .stored = low};
   }
+  if (GivesWholeNumbers(kind)) return {.stored = low};
   const DataType stored = IsExact(kind) && !call.gradient ? kFloat32 : low;
   const double unit = std::max(UnitRoundoff(stored), UnitRoundoff(dtype));
   const double parts =

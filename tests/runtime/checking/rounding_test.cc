@@ -51,6 +51,25 @@ output "z" = %7
   EXPECT_EQ(sum(7, true), 4 * 8 * 8) << "the kernel's, over the pixels";
 }
 
+// Noise would make other indices of the numbers of elements that a look-up between elements floors.
+TEST(NoiseOfWrite, WholeNumbersStayWhole) {
+  const Graph graph = Parsed(R"(
+%0 = input "x" : f32[64,16]
+%1 = floor(%0) : f32[64,16]
+%2 = round(%0) : f32[64,16]
+%3 = sub(%0, %1) : f32[64,16]
+output "y" = %2
+output "z" = %3
+)");
+  const auto noise = [&](int id, DataType precision) {
+    return NoiseOfWrite(CallOf(graph, id, /*gradient=*/false), 0, {.precision = precision});
+  };
+  EXPECT_FALSE(noise(1, DataType::kFloat32).any());
+  EXPECT_FALSE(noise(2, DataType::kFloat32).any());
+  EXPECT_TRUE(noise(3, DataType::kFloat32).any());
+  EXPECT_TRUE(noise(1, DataType::kBFloat16).any()) << "which has no whole numbers above 256";
+}
+
 TEST(TermsOfPlainSum, OfBiasesAndMeans) {
   const Graph graph = Parsed(R"(
 %0 = input "x" : f32[64,16]
