@@ -96,9 +96,10 @@ class Holder {
     bool changed = false;
     const auto set = [&](TensorRef tensor, size_t place, std::vector<PlacementSetId>* sets) {
       sets->resize(std::max(sets->size(), place + 1), Borders::kNone);
-      const PlacementSetId now = held.at(left_.at(tensor));
-      changed |= (*sets)[place] != now;
-      (*sets)[place] = now;
+      const auto now = held.find(left_.at(tensor));
+      if (now == held.end()) return;  // Nothing moves it.
+      changed |= (*sets)[place] != now->second;
+      (*sets)[place] = now->second;
     };
     for (size_t p = 0; p < pieces_.size(); ++p) {
       for (size_t c = 0; c < pieces_[p].carried_in.size(); ++c) {

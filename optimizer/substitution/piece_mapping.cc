@@ -151,7 +151,9 @@ absl::Status PieceMapping::AddCarried(const Piece& piece, const Graph& graph,
       if (output.name != CarriedOutput(c)) continue;
       const TensorRef made = output.tensor;
       const int node = compute_.index[made.node.value];
-      if (node < 0) return absl::InternalError("what is carried is not computed");
+      // A result of weights alone, such as a table that is transposed for the last product, may be
+      // computed when these are loaded: then it moves nowhere.
+      if (node < 0) continue;
       carried_uses_.push_back({.is_made = true,
                                .times = static_cast<float>(piece.carried_out[c].uses),
                                .carried = c,

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "models/loss.h"
 #include "models/zoo/zoo.h"
 #include "optimizer/substitution/search.h"
@@ -87,6 +88,33 @@ TEST_F(CarriedTensors, HoldingThemInOnePlaceCostsLittle) {
   // By pieces, the transpose of the table that embeds and gives logits counts as loaded.
   EXPECT_NEAR(pieces.us, whole.us, 0.01 * whole.us);
   EXPECT_FALSE(pieces.exact_mappings);
+}
+
+// A table that also makes the logits: transposed before all layers, as exporters have it. Nothing
+// computes that in inference, and so no piece carries it out.
+TEST_F(CarriedTensors, WhatIsMadeOfWeightsAloneMovesNowhereInInference) {
+  Graph graph;
+  const TensorRef table = graph.AddWeight("table", SequentialType({64, 32}));
+  const TensorRef turned =
+      graph.AddOp({OpKind::kTranspose, {{"perm", std::vector<int64_t>{1, 0}}}}, {table}).value();
+  const TensorRef tokens = graph.AddInput("tokens", SequentialType({2, 16}, DataType::kInt64));
+  TensorRef y = graph.AddOp(OpKind::kEmbedding, {table, tokens}).value();
+  for (int layer = 0; layer < 100; ++layer) {
+    const auto times = [&](const char* name, TensorRef x) {
+      const TensorRef weight =
+          graph.AddWeight(absl::StrCat(name, layer), SequentialType({32, 32}));
+      return graph.AddOp(OpKind::kMatMul, {x, weight}).value();
+    };
+    const TensorRef hidden = graph.AddOp(OpKind::kTanh, {times("in", y)}).value();
+    y = graph.AddOp(OpKind::kAdd, {y, times("out", hidden)}).value();
+  }
+  graph.AddOutput("y", graph.AddOp(OpKind::kMatMul, {y, turned}).value());
+  CostTables tables(index_, cost_, {.training = false});
+  SearchOptions options;
+  options.split = true;
+  options.budget = 20;
+  const auto result = HierarchicalSearch(graph, options, &tables);
+  EXPECT_TRUE(result.ok()) << result.status();
 }
 
 }  // namespace
