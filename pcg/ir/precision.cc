@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "pcg/ir/finite_cast.h"
 #include "pcg/ir/operator_facts.h"
@@ -64,45 +65,51 @@ class PrecisionRewrite {
         low_(precision),
         training_(training),
         fp8_(fp8),
-        users_(graph.Users()) {
+        order_(graph.TopologicalOrder()),
+        users_(graph.Users()),
+        facts_(graph.num_nodes()),
+        tensors_(graph.num_nodes()) {
     recomputed_.old.insert(recomputed.begin(), recomputed.end());
     offloaded_.old.insert(offloaded.begin(), offloaded.end());
-    for (int id = 0; id < graph.num_nodes(); ++id) {
-      for (TensorRef input : graph.node(NodeId{id}).inputs) ++uses_[input];
-    }
-    for (const Graph::NamedOutput& output : graph.outputs()) ++uses_[output.tensor];
     if (training) return;
     for (const State& state : StatesOf(graph)) states_.insert(state.name);
   }
 
-  // The weights that can be stored low: Run has seen no use of them in float32.
-  std::set<NodeId> LowWeights();
-  absl::StatusOr<MappedGraph> Run(const std::set<NodeId>& low_weights);
+  absl::StatusOr<MappedGraph> Run();
 
  private:
-  // What became of a tensor.
-  struct Tensor {
-    TensorRef ref;
-    std::set<NodeId> weights = {};  // of the old graph, if it is nothing but an arrangement of them
+  // Of a node, and so of all its outputs.
+  struct Facts {
+    std::set<NodeId> weights = {};  // it does nothing but arrange these
     // Comes from the host as it is: a leaf, or what arranges leaves there.
     HostLeaves on_host = HostLeaves::kOther;
     bool exact = false;    // computed in float32 for the sake of the loss
     bool counted = false;  // made from integers and constants alone
-    TensorRef old = {};
+    bool low() const { return on_host == HostLeaves::kOther && !exact && !counted; }
+  };
+  // What became of a tensor of the old graph.
+  struct Tensor {
+    TensorRef ref, old;
   };
 
   void FindNodesOfTheLoss();
-  HostLeaves ArrangedOnHost(const Node& node) const;
+  void FindFacts();
+  void FindFactsOf(NodeId id, const absl::flat_hash_map<TensorRef, int>& uses);
+  // The weights that are stored low: no use of them is in float32.
+  void FindLowWeights();
+  HostLeaves ArrangedOnHost(const Node& node,
+                            const absl::flat_hash_map<TensorRef, int>& uses) const;
   bool IsExact(const Node& node, NodeId id) const;
   bool IsCounted(const Node& node) const;
   absl::Status RewriteNode(NodeId id);
   absl::StatusOr<TensorRef> As(DataType wanted, const Tensor& tensor);
-  absl::Status AddLeaf(NodeId id, bool low);
+  absl::Status AddLeaf(NodeId id);
   absl::StatusOr<TensorRef> AddCast(Operator cast, const Tensor& from);
   absl::StatusOr<NodeId> AddNode(Operator op, std::vector<TensorRef> inputs,
                                  const std::string& name, const MachineView& view);
   // Of tensors of the old graph.
-  const Tensor& Now(TensorRef old) const { return tensors_.at(old); }
+  const Facts& FactsOf(TensorRef old) const { return facts_[old.node.value]; }
+  const Tensor& Now(TensorRef old) const { return tensors_[old.node.value][old.output]; }
   bool IsFloat32(TensorRef old) const { return graph_.type(old).dtype == DataType::kFloat32; }
 
   const Graph& graph_;
@@ -111,15 +118,17 @@ class PrecisionRewrite {
   const DataType low_;
   const bool training_;
   const Fp8Products& fp8_;
+  const std::vector<NodeId> order_;
   const std::vector<std::vector<Graph::Use>> users_;
-  std::map<TensorRef, int> uses_;          // by calls and outputs
-  std::vector<bool> leads_to_loss_alone_;  // by node
-  std::map<TensorRef, Tensor> tensors_;    // by tensor of the old graph
+  std::vector<bool> leads_to_loss_alone_;     // by node
+  std::vector<Facts> facts_;                  // by node
+  std::vector<std::vector<Tensor>> tensors_;  // by node and output
   std::map<std::pair<TensorRef, DataType>, TensorRef> casts_;
-  // Of weights of the old graph: those used in float32, and those that are of one type because the
-  // host arranges them together.
+  // Of weights of the old graph: those used in float32, those that are of one type because the host
+  // arranges them together, and those that are stored low.
   std::set<NodeId> used_whole_;
   std::set<std::set<NodeId>> together_;
+  std::set<NodeId> low_weights_;
   std::set<std::string> states_;  // names
   // Of the old graph, and of the new one.
   struct Nodes {
@@ -137,8 +146,7 @@ void PrecisionRewrite::FindNodesOfTheLoss() {
     ++(output.name == loss_ ? losses : outputs)[output.tensor.node.value];
   }
   leads_to_loss_alone_.assign(graph_.num_nodes(), false);
-  const std::vector<NodeId> order = graph_.TopologicalOrder();
-  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+  for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
     const std::vector<Graph::Use>& uses = users_[id->value];
     const bool used = !uses.empty() || losses[id->value] > 0;
     leads_to_loss_alone_[id->value] =
@@ -151,13 +159,14 @@ void PrecisionRewrite::FindNodesOfTheLoss() {
 }
 
 // As the lowering finds it (pcg/schedule/lowering/forward.cc).
-HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node) const {
-  HostLeaves leaves = Now(node.inputs[0]).on_host;
+HostLeaves PrecisionRewrite::ArrangedOnHost(const Node& node,
+                                            const absl::flat_hash_map<TensorRef, int>& uses) const {
+  HostLeaves leaves = FactsOf(node.inputs[0]).on_host;
   bool integers = true, once = true;
   for (TensorRef input : node.inputs) {
-    leaves = Together(leaves, Now(input).on_host, training_);
+    leaves = Together(leaves, FactsOf(input).on_host, training_);
     integers &= !IsFloat(graph_.type(input).dtype);
-    once &= uses_.at(input) == 1;
+    once &= uses.at(input) == 1;
   }
   const bool is_made =
       IsPlacement(node.op.kind()) || IsMadeOnHost(node.op, leaves, integers, once, training_);
@@ -170,14 +179,52 @@ bool PrecisionRewrite::IsExact(const Node& node, NodeId id) const {
   if (IsReduction(kind) && leads_to_loss_alone_[id.value]) return true;
   if (IsContraction(kind)) return false;
   return std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [&](TensorRef input) { return Now(input).exact; });
+                     [&](TensorRef input) { return FactsOf(input).exact; });
 }
 
 // Positions, masks: no number in it comes from a weight or an input of floats.
 bool PrecisionRewrite::IsCounted(const Node& node) const {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorRef input) {
-    return !IsFloat(graph_.type(input).dtype) || Now(input).counted;
+    return !IsFloat(graph_.type(input).dtype) || FactsOf(input).counted;
   });
+}
+
+void PrecisionRewrite::FindFactsOf(NodeId id, const absl::flat_hash_map<TensorRef, int>& uses) {
+  const Node& node = graph_.node(id);
+  Facts& facts = facts_[id.value];
+  const OpKind kind = node.op.kind();
+  if (IsLeaf(kind)) {
+    facts.on_host = LeavesOf(kind);
+    facts.counted = kind == OpKind::kConstant;
+    if (kind == OpKind::kWeight) facts.weights = {id};
+    return;
+  }
+  facts.on_host = ArrangedOnHost(node, uses);
+  facts.counted = IsCounted(node);
+  const bool on_host = facts.on_host != HostLeaves::kOther;
+  facts.exact = !on_host && !facts.counted && IsExact(node, id);
+  for (TensorRef input : node.inputs) {
+    const std::set<NodeId>& weights = FactsOf(input).weights;
+    if (on_host) {
+      facts.weights.insert(weights.begin(), weights.end());
+    } else if (!facts.low()) {
+      used_whole_.insert(weights.begin(), weights.end());
+    }
+  }
+  if (facts.weights.size() > 1) together_.insert(facts.weights);
+}
+
+void PrecisionRewrite::FindFacts() {
+  absl::flat_hash_map<TensorRef, int> uses;  // by calls and outputs
+  for (int id = 0; id < graph_.num_nodes(); ++id) {
+    for (TensorRef input : graph_.node({id}).inputs) ++uses[input];
+  }
+  for (const Graph::NamedOutput& output : graph_.outputs()) ++uses[output.tensor];
+  for (NodeId id : order_) FindFactsOf(id, uses);
+  for (const Graph::NamedOutput& output : graph_.outputs()) {
+    const std::set<NodeId>& weights = FactsOf(output.tensor).weights;
+    used_whole_.insert(weights.begin(), weights.end());
+  }
 }
 
 absl::StatusOr<NodeId> PrecisionRewrite::AddNode(Operator op, std::vector<TensorRef> inputs,
@@ -213,7 +260,8 @@ absl::StatusOr<TensorRef> PrecisionRewrite::AddCast(Operator op, const Tensor& f
 absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& tensor) {
   const TensorType& type = result_.graph.type(tensor.ref);
   if (type.dtype == wanted) return tensor.ref;
-  const bool is_set = tensor.counted || (!training_ && tensor.on_host != HostLeaves::kOther);
+  const Facts& facts = FactsOf(tensor.old);
+  const bool is_set = facts.counted || (!training_ && facts.on_host != HostLeaves::kOther);
   const bool stays_finite = is_set && wanted == low_ && type.partials == 1;
   return AddCast(stays_finite ? FiniteCast(low_)
                               : Operator(OpKind::kCast, {{"to", static_cast<int64_t>(wanted)}}),
@@ -223,20 +271,17 @@ absl::StatusOr<TensorRef> PrecisionRewrite::As(DataType wanted, const Tensor& te
 absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
-  const HostLeaves arranged = ArrangedOnHost(node);
-  const bool on_host = arranged != HostLeaves::kOther, counted = IsCounted(node);
-  const bool exact = !on_host && !counted && IsExact(node, id);
-  const bool low = !on_host && !counted && !exact;
+  const Facts& facts = facts_[id.value];
+  const bool low = facts.low();
   std::vector<TensorRef> inputs;
   for (TensorRef input : node.inputs) {
-    const Tensor& tensor = Now(input);
-    const bool is_table = IsLookUp(kind) && inputs.empty() && tensor.on_host != HostLeaves::kOther;
-    if (!low && !on_host) used_whole_.insert(tensor.weights.begin(), tensor.weights.end());
+    const bool is_table =
+        IsLookUp(kind) && inputs.empty() && FactsOf(input).on_host != HostLeaves::kOther;
     // Tensors that the model has in other types stay as they are.
-    const bool converts = (low || exact) && !is_table && IsFloat32(input);
-    ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(), converts
-                                                       ? As(low ? low_ : DataType::kFloat32, tensor)
-                                                       : absl::StatusOr<TensorRef>(tensor.ref));
+    const bool converts = (low || facts.exact) && !is_table && IsFloat32(input);
+    ISOMER_ASSIGN_OR_RETURN(inputs.emplace_back(),
+                            converts ? As(low ? low_ : DataType::kFloat32, Now(input))
+                                     : absl::StatusOr<TensorRef>(Now(input).ref));
   }
   Operator op = node.op;
   if (low && kind == OpKind::kCast && IsFloat32({id, 0})) {
@@ -249,23 +294,16 @@ absl::Status PrecisionRewrite::RewriteNode(NodeId id) {
     if (nodes->old.contains(id)) nodes->now.insert(added);
   }
   for (int32_t t = 0; t < static_cast<int32_t>(node.outputs.size()); ++t) {
-    Tensor result{
-        .ref = {added, t}, .on_host = arranged, .exact = exact, .counted = counted, .old = {id, t}};
+    Tensor result{.ref = {added, t}, .old = {id, t}};
     if (low && IsFloat32({id, t}) && !IsStatistic(kind, t)) {
       ISOMER_ASSIGN_OR_RETURN(result.ref, As(low_, result));  // What a look-up found.
     }
-    for (TensorRef input : node.inputs) {
-      if (!on_host) break;
-      const std::set<NodeId>& weights = Now(input).weights;
-      result.weights.insert(weights.begin(), weights.end());
-    }
-    if (result.weights.size() > 1) together_.insert(result.weights);
-    tensors_[{id, t}] = std::move(result);
+    tensors_[id.value].push_back(result);
   }
   return absl::OkStatus();
 }
 
-absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
+absl::Status PrecisionRewrite::AddLeaf(NodeId id) {
   const Node& node = graph_.node(id);
   const OpKind kind = node.op.kind();
   TensorType type = node.outputs[0];
@@ -275,22 +313,16 @@ absl::Status PrecisionRewrite::AddLeaf(NodeId id, bool low) {
   const TensorRef leaf = result_.graph.AddLeaf(kind, node.name, type);
   result_.views.resize(leaf.node.value + 1);
   result_.views[leaf.node.value] = views_[id.value];
-  Tensor tensor{.ref = leaf,
-                .on_host = LeavesOf(kind),
-                .exact = false,
-                .counted = kind == OpKind::kConstant,
-                .old = {id, 0}};
-  if (kind == OpKind::kWeight) tensor.weights = {id};
-  if (low) {
+  Tensor tensor{.ref = leaf, .old = {id, 0}};
+  if (low_weights_.contains(id)) {
     ISOMER_ASSIGN_OR_RETURN(tensor.ref, As(low_, tensor));
   }
-  tensors_[{id, 0}] = std::move(tensor);
+  tensors_[id.value].push_back(tensor);
   return absl::OkStatus();
 }
 
-std::set<NodeId> PrecisionRewrite::LowWeights() {
-  std::set<NodeId> low;
-  if (!training_ || loss_.empty()) return low;
+void PrecisionRewrite::FindLowWeights() {
+  if (!training_ || loss_.empty()) return;
   const auto is_used_whole = [this](NodeId id) { return used_whole_.contains(id); };
   for (size_t before = 0; before != used_whole_.size();) {
     before = used_whole_.size();
@@ -301,21 +333,19 @@ std::set<NodeId> PrecisionRewrite::LowWeights() {
   }
   for (int id = 0; id < graph_.num_nodes(); ++id) {
     const bool is_weight = graph_.node({id}).op.kind() == OpKind::kWeight;
-    if (is_weight && IsFloat32({{id}, 0}) && !is_used_whole({id})) low.insert({id});
+    if (is_weight && IsFloat32({{id}, 0}) && !is_used_whole({id})) low_weights_.insert({id});
   }
-  return low;
 }
 
-absl::StatusOr<MappedGraph> PrecisionRewrite::Run(const std::set<NodeId>& low_weights) {
+absl::StatusOr<MappedGraph> PrecisionRewrite::Run() {
   FindNodesOfTheLoss();
-  for (NodeId id : graph_.TopologicalOrder()) {
-    const bool is_leaf = IsLeaf(graph_.node(id).op.kind());
-    ISOMER_RETURN_IF_ERROR(is_leaf ? AddLeaf(id, low_weights.contains(id)) : RewriteNode(id));
+  FindFacts();
+  FindLowWeights();
+  for (NodeId id : order_) {
+    ISOMER_RETURN_IF_ERROR(IsLeaf(graph_.node(id).op.kind()) ? AddLeaf(id) : RewriteNode(id));
   }
   for (const Graph::NamedOutput& output : graph_.outputs()) {
     TensorRef tensor = Now(output.tensor).ref;
-    const std::set<NodeId>& weights = Now(output.tensor).weights;
-    used_whole_.insert(weights.begin(), weights.end());
     if (IsFloat32(output.tensor)) {
       const DataType dtype = states_.contains(output.name) ? low_ : DataType::kFloat32;
       ISOMER_ASSIGN_OR_RETURN(tensor, As(dtype, Now(output.tensor)));
@@ -392,13 +422,8 @@ absl::StatusOr<MappedGraph> ApplyPrecision(const Graph& graph, absl::Span<const 
                        {recomputed.begin(), recomputed.end()},
                        {offloaded.begin(), offloaded.end()}};
   }
-  // Where weights are used is known when all else is.
-  PrecisionRewrite first(graph, views, loss, precision, recomputed, offloaded, training, fp8);
-  ISOMER_ASSIGN_OR_RETURN(MappedGraph mapped, first.Run({}));
-  const std::set<NodeId> low_weights = first.LowWeights();
-  if (low_weights.empty()) return mapped;
   return PrecisionRewrite(graph, views, loss, precision, recomputed, offloaded, training, fp8)
-      .Run(low_weights);
+      .Run();
 }
 
 absl::StatusOr<MappedGraph> InPrecisionOf(const Plan& plan, const Graph& graph,
