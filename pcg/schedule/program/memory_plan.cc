@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "pcg/schedule/memory/memory.h"
 #include "pcg/schedule/memory/packing.h"
 #include "pcg/schedule/memory/views.h"
@@ -94,21 +93,37 @@ void WidenForQueues(const Schedule& schedule, const std::vector<BufferId>& first
   }
 }
 
-// The lowest place for `item`, from `base` on, where it overlaps none of `items` that live at one
-// time with it. `placed`: those that count, by offset.
-int64_t LowestPlace(const Item& item, const std::vector<Item>& items,
-                    const std::vector<int64_t>& offsets, const std::vector<size_t>& placed,
-                    int64_t base) {
-  int64_t offset = base;
-  for (size_t other : placed) {
-    const LiveRange& live = items[other].live;
-    const bool meet = live.first <= item.live.last && item.live.first <= live.last;
-    if (!meet) continue;
-    if (offsets[other] >= offset + item.bytes) break;
-    offset = std::max(offset, offsets[other] + items[other].bytes);
+// What is placed, by offset.
+class PlacedItems {
+ public:
+  // The lowest place for `item`, from `base` on, where it overlaps nothing placed that lives at one
+  // time with it.
+  int64_t LowestPlace(const Item& item, int64_t base) const {
+    int64_t offset = base;
+    for (const Placed& other : placed_) {
+      const bool meet = other.live.first <= item.live.last && item.live.first <= other.live.last;
+      if (!meet) continue;
+      if (other.begin >= offset + item.bytes) break;
+      offset = std::max(offset, other.end);
+    }
+    return offset;
   }
-  return offset;
-}
+
+  void Add(const Item& item, int64_t offset) {
+    const auto behind =
+        std::upper_bound(placed_.begin(), placed_.end(), offset,
+                         [](int64_t at, const Placed& other) { return at < other.begin; });
+    placed_.insert(behind, {item.live, offset, offset + item.bytes});
+  }
+
+ private:
+  // Copied from items, as all of them are read in a row for each.
+  struct Placed {
+    LiveRange live;
+    int64_t begin, end;
+  };
+  std::vector<Placed> placed_;
+};
 
 // Lays items in the order given, each at the lowest place where it overlaps nothing that lives at
 // one time with it. The first `throughout` meet all others, so that they lie side by side below.
@@ -121,16 +136,12 @@ Placement LayInOrder(const std::vector<Item>& items, const std::vector<size_t>& 
     placement.bytes += items[order[i]].bytes;
   }
   const int64_t base = placement.bytes;
-  std::vector<size_t> placed;  // above the base, by offset
+  PlacedItems placed;  // above the base
   for (size_t i : absl::MakeConstSpan(order).subspan(throughout)) {
-    placement.offsets[i] = LowestPlace(items[i], items, placement.offsets, placed, base);
+    placement.offsets[i] = placed.LowestPlace(items[i], base);
     placement.bytes = std::max(placement.bytes, placement.offsets[i] + items[i].bytes);
     if (placement.bytes >= limit) break;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t a, size_t b) {
-                                     return placement.offsets[a] < placement.offsets[b];
-                                   }),
-                  i);
+    placed.Add(items[i], placement.offsets[i]);
   }
   return placement;
 }
@@ -266,16 +277,13 @@ Placement BestPlacement(const std::vector<Item>& items) {
   const Placement without = BestOfBoth(others);
   if (without.bytes >= best.bytes) return best;
   Placement filled{{}, without.bytes};
+  PlacedItems placed;
   const bool looks = others.size() <= kMostInOrder;
-  std::vector<size_t> by_offset(looks ? others.size() : 0);
-  std::iota(by_offset.begin(), by_offset.end(), 0);
-  absl::c_sort(by_offset,
-               [&](size_t a, size_t b) { return without.offsets[a] < without.offsets[b]; });
+  for (size_t i = 0; looks && i < others.size(); ++i) placed.Add(others[i], without.offsets[i]);
   size_t other = 0;
   for (const Item& item : items) {
     const int64_t offset = !item.is_workspace ? without.offsets[other++]
-                                              : LowestPlace(item, others, without.offsets,
-                                                            by_offset, looks ? 0 : without.bytes);
+                                              : placed.LowestPlace(item, looks ? 0 : without.bytes);
     filled.offsets.push_back(offset);
     filled.bytes = std::max(filled.bytes, offset + item.bytes);
   }
