@@ -30,7 +30,7 @@ class SymmetricDeviceFilter {
     bool symmetric = Collapse(cut);
     const auto tasks_of_cut = static_cast<double>(symmetric ? TasksKept() : schedule_.tasks.size());
     if (classes_.alike != cut) {
-      symmetric = Collapse(classes_.alike) || (symmetric && Collapse(cut));
+      symmetric = Collapse(classes_.alike) || CollapseOneByOne(symmetric, std::move(cut));
     }
     if (!symmetric) return 1;
     std::vector<Task> tasks;
@@ -72,6 +72,19 @@ class SymmetricDeviceFilter {
       any |= !IsKept(device);
     }
     return any && AreSymmetric();
+  }
+
+  // Along `digits`, if these are symmetric, and of those that are alike along each that is so with
+  // those before it.
+  bool CollapseOneByOne(bool symmetric, std::vector<bool> digits) {
+    if (!symmetric) digits.assign(digits.size(), false);
+    for (size_t k = 0; k < digits.size(); ++k) {
+      if (!classes_.alike[k] || digits[k]) continue;
+      digits[k] = true;
+      digits[k] = Collapse(digits);
+      symmetric |= digits[k];
+    }
+    return symmetric && Collapse(digits);
   }
 
   // The device with the first value of every digit that collapses.

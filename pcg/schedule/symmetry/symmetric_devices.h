@@ -16,9 +16,10 @@
 
 namespace isomer {
 
-// Keeps the first of the devices along each digit whose values are alike; along those that are cut
-// alone, if programs differ then, or a device that stays would wait for one that goes and not for
-// the first beside that; and all devices if they do then, too. `schedule` is that of the classes,
+// Keeps the first of the devices along each digit whose values are alike. Where programs differ
+// then, or a device that stays would wait for one that goes and not for the first beside that:
+// along those digits that are cut, and others one by one, as long as neither is so; along none of
+// those that are cut, if it is so of these. `schedule` is that of the classes,
 // with the devices' numbers and the sizes that they have among all, and without deps and programs.
 // Schedule::shards is not kept.
 // Returns how many tasks would have stayed for one that does, had devices stayed along digits of
