@@ -39,7 +39,7 @@ void Contest::Prefetch(Plan plan) {
   if (memo_ == nullptr || threads_ == 1 || plan.graph.num_nodes() > policy_.large_plan_nodes)
     return;
   Prefetched& prefetched = prefetched_.emplace_back();
-  prefetched.what_runs = WhatRuns(&plan);
+  prefetched.what_runs = WhatRuns(cost_, &plan);
   prefetched.plan = std::move(plan);
   const PredictionMemo::Known known = memo_->FindOrBegin(
       prefetched.what_runs, [&] { return Begin(std::launch::async, &prefetched.plan); });
@@ -59,7 +59,7 @@ void Contest::ForgetPrefetched() {
 }
 
 int Contest::Enter(Plan plan, std::string origin, bool takes_part) {
-  const uint64_t what = WhatRuns(&plan);
+  const uint64_t what = WhatRuns(cost_, &plan);
   const int number = static_cast<int>(entrants_.size());
   Entrant& entrant = entrants_.emplace_back();
   const auto [known, added] = known_.try_emplace(HashCombine(what, takes_part), number);

@@ -1,24 +1,57 @@
 #include "optimizer/simulator/prediction_memo.h"
 
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "optimizer/cost/workspace.h"
+#include "pcg/ir/pcg.pb.h"
+#include "pcg/support/proto_io.h"
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
 
-uint64_t WhatRuns(Plan* plan) {
+namespace {
+
+// A Linear without bias and activation is a product like others: a search may leave either. Where
+// kernels are measured, or libraries' memory is counted, each has its own.
+bool AreProductsAlike(const CostModel& cost) {
+  return cost.profile() == nullptr && !RunsOnCores(cost.machine());
+}
+
+bool IsBareLinear(const Node& node) {
+  return node.op.kind() == OpKind::kLinear && node.inputs.size() == 2 &&
+         node.op.Int("activation") == 0;
+}
+
+// Nor does anything depend on what calls are named.
+void MakeAlike(const Graph& graph, bool products, proto::GraphProto* message) {
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (IsLeaf(node.op.kind())) continue;
+    proto::NodeProto* call = message->mutable_nodes(id);
+    call->clear_name();
+    if (!products || !IsBareLinear(node)) continue;
+    call->set_op(std::string(OpName(OpKind::kMatMul)));
+    call->clear_attributes();
+  }
+}
+
+}  // namespace
+
+uint64_t WhatRuns(const CostModel& cost, Plan* plan) {
   Model model = std::exchange(plan->model, Model());
   std::vector<DerivationStep> steps = std::exchange(plan->steps, {});
-  const double step_us = std::exchange(plan->predicted_step_us, 0);
-  const int64_t peak_bytes = std::exchange(plan->predicted_peak_bytes, 0);
-  const uint64_t digest = SealOf(*plan);
+  proto::PlanProto message;
+  ToProto(*plan, &message);
   plan->model = std::move(model);
   plan->steps = std::move(steps);
-  plan->predicted_step_us = step_us;
-  plan->predicted_peak_bytes = peak_bytes;
-  return digest;
+  message.clear_predicted_step_us();
+  message.clear_predicted_peak_bytes();
+  message.clear_seal();
+  MakeAlike(plan->graph, AreProductsAlike(cost), message.mutable_graph());
+  return ProtoDigest(message);
 }
 
 SimulatedStep StepOf(const Simulation& simulation) {
@@ -49,7 +82,7 @@ void PredictionMemo::Forget(uint64_t what_runs) {
 }
 
 absl::Status PredictionMemo::PredictClosely(const CostModel& cost, Plan* plan) {
-  const uint64_t what_runs = WhatRuns(plan);
+  const uint64_t what_runs = WhatRuns(cost, plan);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto close = close_.find(what_runs);

@@ -17,9 +17,9 @@
 
 namespace isomer {
 
-// A digest of all of a plan that its prediction can depend on. The plan stays as it is; it is
-// changed meanwhile.
-uint64_t WhatRuns(Plan* plan);
+// A digest of all of a plan that its prediction on this machine can depend on. The plan stays as it
+// is; it is changed meanwhile.
+uint64_t WhatRuns(const CostModel& cost, Plan* plan);
 
 // What is kept of a simulation, whose tasks are large.
 struct SimulatedStep {

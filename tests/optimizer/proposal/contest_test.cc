@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/machine/machine.h"
 #include "optimizer/mapping/derivation.h"
 #include "optimizer/proposal/baselines.h"
 #include "optimizer/proposal/grid_plan.h"
@@ -50,6 +51,47 @@ TEST_F(ContestTest, PlansThatRunAlikeHaveOnePrediction) {
   EXPECT_EQ(contest.Consider(otherwise_derived, "second").value(), first);
   EXPECT_EQ(contest.best().origin, "first");
   EXPECT_FALSE(contest.best().plan.steps.empty());
+}
+
+// Each product as a Linear without bias and activation; calls have other names.
+Graph WithLinears(const Graph& graph) {
+  Graph linear;
+  for (int id = 0; id < graph.num_nodes(); ++id) {
+    const Node& node = graph.node(id);
+    if (IsLeaf(node.op.kind())) {
+      linear.AddLeaf(node.op.kind(), node.name, node.outputs[0]);
+      continue;
+    }
+    const bool is_product = node.op.kind() == OpKind::kMatMul;
+    const Operator op =
+        is_product ? Operator(OpKind::kLinear, {{"activation", int64_t{0}}}) : node.op;
+    EXPECT_TRUE(linear.Add(op, node.inputs, absl::StrCat("call", id)).ok());
+  }
+  for (const Graph::NamedOutput& output : graph.outputs()) {
+    linear.AddOutput(output.name, output.tensor);
+  }
+  return linear;
+}
+
+// A search may leave a product as either: these plans are predicted once.
+TEST_F(ContestTest, ProductsAndBareLinearsRunAlike) {
+  const CostModel on_gpus{LoadMachine("dgx_h100", 2).value()};
+  const CostModel on_cores{LoadMachine("laptop_cpu").value()};
+  for (const DataType precision : {DataType::kFloat32, DataType::kBFloat16}) {
+    Plan products = PlanOf(1 << 20), linears = products;
+    products.precision = linears.precision = precision;
+    linears.graph = WithLinears(products.graph);
+    ASSERT_NE(products.graph.StructuralHash(), linears.graph.StructuralHash());
+    EXPECT_EQ(WhatRuns(on_gpus, &products), WhatRuns(on_gpus, &linears));
+    EXPECT_NE(WhatRuns(on_cores, &products), WhatRuns(on_cores, &linears));
+    const Simulation of_products = PredictPlan(on_gpus, &products).value();
+    const Simulation of_linears = PredictPlan(on_gpus, &linears).value();
+    EXPECT_EQ(of_products.step_us, of_linears.step_us);
+    EXPECT_EQ(of_products.exposed_tail_us, of_linears.exposed_tail_us);
+    EXPECT_EQ(of_products.compute_us, of_linears.compute_us);
+    EXPECT_EQ(of_products.peak_bytes, of_linears.peak_bytes);
+    EXPECT_EQ(of_products.tasks.size(), of_linears.tasks.size());
+  }
 }
 
 TEST_F(ContestTest, WhatAPlanRunsTellsItFromOthers) {
