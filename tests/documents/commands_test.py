@@ -19,6 +19,7 @@ import tempfile
 
 import exceptions
 from flags import Facts
+from links import leading_nowhere
 from markdown import blocks_of, code_in_text, commands_of, is_command
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
@@ -151,6 +152,8 @@ def main():
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
         for name in documents():
             text = (TREE / name).read_text(encoding="utf-8")
+            for line, why in leading_nowhere(TREE, name, text):
+                report.fail(f"{name}:{line}", "a link", why)
             to_run = []
             for command in commands_of(text):
                 unknown = list(facts.unknown(command.text))

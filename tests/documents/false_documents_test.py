@@ -72,6 +72,15 @@ class FalseDocuments(unittest.TestCase):
     def test_a_page_that_its_command_writes_otherwise(self):
         self.assertIn("is not what its command writes", self.said_of("```sh\nX=page; isomer-say $X\n```\n"))
 
+    def test_links_that_lead_nowhere(self):
+        (self.tree / "docs/other.md").write_text("# One `two`: [three](page.md)\n")
+        self.said_of("[a](other.md#one-two-three), [b](page.md) and `docs/page.md`\n", code=0)
+        for page, why in (("[a](none.md)", "there is no none.md"),
+                          ("[a](other.md#one)", "other.md has no heading #one"),
+                          ("[a](#one)", "docs/page.md has no heading #one"),
+                          ("`docs/none.md`", "there is no docs/none.md")):
+            self.assertIn(why, self.said_of(page + "\n"))
+
     def test_an_exception_that_is_about_nothing(self):
         path = self.tree / "tests/documents/exceptions.py"
         path.write_text(EXCEPTIONS + "SLOW = ((r'^isomer-say words', 'slow'), (r'^x ', 'no'))\n")
