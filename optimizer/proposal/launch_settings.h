@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "optimizer/proposal/grid_plan.h"
 #include "pcg/ir/tensor_type.h"
+#include "pcg/ir/weight_update.h"
 
 namespace isomer {
 
@@ -19,13 +20,16 @@ struct LaunchSettings {
   GridRequest grid;
   std::optional<int64_t> global_batch_size;
   std::optional<DataType> precision;
-  std::vector<std::string> ignored;  // arguments that no plan depends on
+  std::optional<OptimizerKind> optimizer;
+  // Settings that a step depends on, and its prediction does not.
+  std::vector<std::string> not_modelled;
+  std::vector<std::string> not_read;  // all others that are stated
 };
 
 // `contents`: Megatron-LM's command line (with or without the launcher in front, continued lines,
 // comments), DeepSpeed's configuration (JSON) or torchtitan's (TOML). Errors, of one line that
-// begins with `name`: it is none of these, a value is no number or none that there is, a setting
-// that no plan has.
+// begins with `name`: it is none of these, a value is no number or none that there is, a
+// configuration that no plan has (sharding in groups of replicas, other orders of a pipeline).
 absl::StatusOr<LaunchSettings> ParseLaunchSettings(absl::string_view contents,
                                                    const std::string& name);
 

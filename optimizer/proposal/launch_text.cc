@@ -112,6 +112,7 @@ LaunchText TorchtitanText(const GridRequest& grid, int64_t devices, int64_t batc
   if (grid.stages > 1) {
     absl::StrAppend(&launch.text, "pipeline_parallel_schedule = \"1F1B\"\n",
                     "pipeline_parallel_microbatch_size = ", micro_batch, "\n");
+    if (shards) absl::StrAppend(&launch.text, "fsdp_reshard_after_forward = \"always\"\n");
   }
   if (degrees.expert > 1) {
     absl::StrAppend(&launch.text, "expert_parallel_degree = ", degrees.expert, "\n");

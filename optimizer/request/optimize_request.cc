@@ -463,14 +463,24 @@ absl::Status AddCompared(const OptimizeRequest& request, const Model& model,
                                                    ", and --precision is ",
                                                    PrecisionName(options->precision)));
   }
-  if (!launch.ignored.empty()) {
+  if (launch.optimizer.has_value() && *launch.optimizer != options->update.optimizer) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": it trains by ", OptimizerName(*launch.optimizer),
+                     ", and --optimizer is ", OptimizerName(options->update.optimizer)));
+  }
+  if (!launch.not_modelled.empty()) {
+    notes->push_back(absl::StrCat(path, ": its predicted step is one without ",
+                                  absl::StrJoin(launch.not_modelled, ", ")));
+  }
+  if (!launch.not_read.empty()) {
     constexpr size_t kShown = 5;
     const std::vector<std::string> shown(
-        launch.ignored.begin(), launch.ignored.begin() + std::min(kShown, launch.ignored.size()));
-    notes->push_back(
-        absl::StrCat(path, ": ", launch.ignored.size(), " settings of ", launch.framework,
-                     " that no plan depends on are left out: ", absl::StrJoin(shown, ", "),
-                     launch.ignored.size() > kShown ? ", .." : ""));
+        launch.not_read.begin(),
+        launch.not_read.begin() + std::min(kShown, launch.not_read.size()));
+    notes->push_back(absl::StrCat(path, ": of ", launch.framework, "'s settings ",
+                                  launch.not_read.size(),
+                                  " are not read: ", absl::StrJoin(shown, ", "),
+                                  launch.not_read.size() > kShown ? ", .." : ""));
   }
   options->grid = launch.grid;
   options->grid_name = path.substr(path.rfind('/') + 1);

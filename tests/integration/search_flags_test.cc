@@ -196,12 +196,19 @@ TEST_F(SearchFlags, AUsersConfigurationIsCompared) {
   const ProgramResult compared = RunBinary("isomer-optimize", arguments);
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
   EXPECT_THAT(compared.out, testing::ContainsRegex("megatron_args.txt +[0-9.]+ m?u?s a step"));
-  EXPECT_THAT(compared.err, HasSubstr("1 settings of Megatron-LM that no plan depends on"));
+  EXPECT_THAT(compared.err, HasSubstr("of Megatron-LM's settings 1 are not read: --lr"));
   std::vector<std::string> other = arguments;
   other.push_back("--batch_size=8");
   const ProgramResult refused = RunBinary("isomer-optimize", other);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("its global batch is 16, the model's 8"));
+  ASSERT_TRUE(WriteFileAtomically(path, "--micro-batch-size 1 --optimizer adam\n").ok());
+  const ProgramResult by_another = RunBinary("isomer-optimize", arguments);
+  EXPECT_EQ(by_another.exit_code, 2);
+  EXPECT_THAT(by_another.err, HasSubstr("it trains by adam, and --optimizer is sgd"));
+  ASSERT_TRUE(WriteFileAtomically(path, "--micro-batch-size 1 --tp-comm-overlap\n").ok());
+  EXPECT_THAT(RunBinary("isomer-optimize", arguments).err,
+              HasSubstr("its predicted step is one without --tp-comm-overlap"));
   other = arguments;
   other.push_back("--precision=bfloat16");
   EXPECT_EQ(RunBinary("isomer-optimize", other).exit_code, 0);

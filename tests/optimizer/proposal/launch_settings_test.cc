@@ -14,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 std::string ErrorOf(const std::string& contents) {
   const auto launch = ParseLaunchSettings(contents, "my.txt");
@@ -46,7 +47,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py \
   EXPECT_FALSE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->global_batch_size, 64);
   EXPECT_EQ(launch->precision, DataType::kBFloat16);
-  EXPECT_THAT(launch->ignored, ElementsAre("--data-path", "--lr", "--nproc_per_node"));
+  EXPECT_THAT(launch->not_read, ElementsAre("--data-path", "--lr", "--nproc_per_node"));
 }
 
 // As scripts have them: words of a shell array.
@@ -60,7 +61,7 @@ TEST(LaunchSettings, ReadsArraysOfMegatronsArguments) {
   EXPECT_EQ(launch->grid.update, UpdateMethod::kAllReduce);
   EXPECT_TRUE(launch->grid.overlaps_gradients);
   EXPECT_EQ(launch->precision, DataType::kFloat16);
-  EXPECT_TRUE(launch->ignored.empty());
+  EXPECT_TRUE(launch->not_read.empty());
 }
 
 // A ring moves the keys and values that a gather does.
@@ -71,7 +72,7 @@ TEST(LaunchSettings, ReadsWhatAttentionExchanges) {
         absl::StrCat("--context-parallel-size 4 --cp-comm-type ", type), "my.txt");
     ASSERT_TRUE(launch.ok()) << launch.status();
     EXPECT_EQ(launch->grid.degrees.context_by_heads, by_heads) << type;
-    EXPECT_TRUE(launch->ignored.empty());
+    EXPECT_TRUE(launch->not_read.empty());
   }
   EXPECT_THAT(ErrorOf("--context-parallel-size 4 --cp-comm-type a2a+p2p"),
               HasSubstr("--cp-comm-type: 'a2a+p2p': a2a, all_gather and p2p"));
@@ -101,7 +102,8 @@ TEST(LaunchSettings, ReadsDeepSpeedsJson) {
   EXPECT_EQ(launch->grid.update, UpdateMethod::kShardedWeights);
   EXPECT_EQ(launch->global_batch_size, 256);
   EXPECT_EQ(launch->precision, DataType::kBFloat16);
-  EXPECT_THAT(launch->ignored, ElementsAre("zero_optimization.overlap_comm"));
+  EXPECT_TRUE(launch->grid.overlaps_gradients);
+  EXPECT_TRUE(launch->not_read.empty());
 }
 
 // Numbers are written out, and what a trainer fills in is not stated.
@@ -141,9 +143,82 @@ mode = "full"
   EXPECT_EQ(launch->grid.stages, 2);
   EXPECT_EQ(launch->grid.micro_batch_size, 1);
   EXPECT_EQ(launch->grid.recomputation, RecomputeMode::kFull);
-  EXPECT_EQ(launch->grid.update, UpdateMethod::kShardedWeights);
+  EXPECT_EQ(launch->grid.update, UpdateMethod::kShardedGradients);  // the default in a pipeline
   EXPECT_EQ(launch->precision, DataType::kBFloat16);
-  EXPECT_THAT(launch->ignored, ElementsAre("training.seq_len"));
+  EXPECT_THAT(launch->not_read, ElementsAre("training.seq_len"));
+}
+
+LaunchSettings Read(const std::string& contents) {
+  const auto launch = ParseLaunchSettings(contents, "my.txt");
+  EXPECT_TRUE(launch.ok()) << launch.status();
+  return launch.ok() ? *launch : LaunchSettings{};
+}
+
+// A step depends on more than a plan can say, and what that is is named.
+TEST(LaunchSettings, NamesWhatIsNotModelled) {
+  const LaunchSettings megatron = Read(
+      "--tensor-model-parallel-size 4 --expert-model-parallel-size 2 --expert-tensor-parallel-size "
+      "1 "
+      "--tp-comm-overlap --fp8-format hybrid --recompute-granularity full --recompute-method block "
+      "--recompute-num-layers 4 --optimizer adam --lr 1e-4");
+  EXPECT_THAT(megatron.not_modelled,
+              UnorderedElementsAre("--tp-comm-overlap", "--fp8-format", "--recompute-num-layers",
+                                   "--expert-tensor-parallel-size"));
+  EXPECT_THAT(megatron.not_read, ElementsAre("--lr"));
+  EXPECT_EQ(megatron.optimizer, OptimizerKind::kAdam);
+  const LaunchSettings deepspeed = Read(R"({
+  "optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-4}},
+  "zero_optimization": {"stage": 2, "overlap_comm": false, "zero_quantized_weights": false,
+                        "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "none"}}
+})");
+  EXPECT_FALSE(deepspeed.grid.overlaps_gradients);
+  EXPECT_THAT(deepspeed.not_modelled,
+              UnorderedElementsAre("optimizer.type", "zero_optimization.offload_optimizer.device"));
+  EXPECT_THAT(Read("[parallelism]\nenable_async_tensor_parallel = true\n[optimizer]\n"
+                   "name = \"AdamW\"\n[float8]\nenable_fsdp_float8_all_gather = true\n"
+                   "precompute_float8_dynamic_scale_for_fsdp = false\n")
+                  .not_modelled,
+              UnorderedElementsAre("parallelism.enable_async_tensor_parallel",
+                                   "float8.enable_fsdp_float8_all_gather"));
+}
+
+TEST(LaunchSettings, ReadsWhatIsSharded) {
+  for (const auto& [settings, update] :
+       {std::pair("--use-torch-fsdp2", UpdateMethod::kShardedWeights),
+        std::pair("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
+                  UpdateMethod::kShardedGradients),
+        std::pair("--data-parallel-sharding-strategy optim_grads", UpdateMethod::kAllReduce)}) {
+    EXPECT_EQ(Read(absl::StrCat("--micro-batch-size 1 ", settings)).grid.update, update);
+  }
+  const std::string titan = "[parallelism]\npipeline_parallel_degree = 2\n";
+  for (const auto& [settings, update] :
+       {std::pair("", UpdateMethod::kShardedGradients),
+        std::pair("fsdp_reshard_after_forward = \"always\"\n", UpdateMethod::kShardedWeights),
+        std::pair("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n",
+                  UpdateMethod::kAllReduce)}) {
+    EXPECT_EQ(Read(titan + settings).grid.update, update) << settings;
+  }
+  EXPECT_EQ(Read("[parallelism]\nfsdp_reshard_after_forward = \"never\"\n").grid.update,
+            UpdateMethod::kShardedGradients);
+}
+
+TEST(LaunchSettings, RefusesConfigurationsThatNoPlanHas) {
+  const std::string titan = "[parallelism]\npipeline_parallel_degree = 2\n";
+  EXPECT_EQ(Read(titan + "pipeline_parallel_schedule = \"Interleaved1F1B\"\n").grid.chunks, 2);
+  EXPECT_THAT(ErrorOf(titan + "pipeline_parallel_schedule = \"ZBVZeroBubble\"\n"),
+              HasSubstr("'ZBVZeroBubble': there are 1F1B and Interleaved1F1B"));
+  EXPECT_THAT(ErrorOf(titan + "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                              "pipeline_parallel_layers_per_stage = 4\n"),
+              HasSubstr("how many layers there are is not said"));
+  EXPECT_THAT(ErrorOf("[parallelism]\ndata_parallel_replicate_degree = 2\n"),
+              HasSubstr("'2' replicas of weights in shards: no plan is like that"));
+  EXPECT_THAT(ErrorOf("[parallelism]\nfsdp_reshard_after_forward = \"no\"\n"),
+              HasSubstr("'no': there are default, always and never"));
+  EXPECT_THAT(ErrorOf("{\"sequence_parallel_size\": 4}"), HasSubstr("no plan is like that"));
+  EXPECT_THAT(ErrorOf("{\"gradient_accumulation_steps\": 4}"),
+              HasSubstr("it wants train_batch_size and train_micro_batch_size_per_gpu"));
+  EXPECT_THAT(ErrorOf("--micro-batch-size 1 --data-parallel-sharding-strategy all"),
+              HasSubstr("'all': there are no_shard, optim"));
 }
 
 TEST(LaunchSettings, RefusesInALine) {
