@@ -23,8 +23,10 @@
 #include "optimizer/search/grid_of_plan.h"
 #include "optimizer/sharding/batch_dims.h"
 #include "pcg/ir/precision.h"
+#include "pcg/operators/declared/operator_file.h"
 #include "pcg/support/data_path.h"
 #include "pcg/support/file.h"
+#include "pcg/support/json.h"
 #include "pcg/support/output_files.h"
 #include "pcg/support/program.h"
 #include "pcg/support/status_macros.h"
@@ -62,10 +64,25 @@ bool WritesSettings(const std::string& to) {
   return absl::c_find(kLaunchFrameworks, to) != std::end(kLaunchFrameworks);
 }
 
-// Exit code 1: the answer is no.
-int CannotSay(const std::string& path, const std::string& to, absl::string_view why) {
-  std::fprintf(stderr, "%s cannot be said in %s: %s\n", path.c_str(), to.c_str(),
-               std::string(why).c_str());
+// Of --json: `written` names the files.
+Json SummaryOf(const std::string& path, const std::string& to,
+               const std::vector<std::string>& written) {
+  Json summary;
+  summary["plan"] = path;
+  summary["to"] = to;
+  summary["written"] = written;
+  return summary;
+}
+
+// Exit code 1: the answer is no, for each of these reasons.
+absl::StatusOr<int> CannotSay(const std::string& path, const std::string& to,
+                              const std::vector<std::string>& reasons) {
+  for (const std::string& why : reasons) {
+    std::fprintf(stderr, "%s cannot be said in %s: %s\n", path.c_str(), to.c_str(), why.c_str());
+  }
+  Json summary = SummaryOf(path, to, {});
+  summary["reasons"] = reasons;
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   return kExitNo;
 }
 
@@ -75,7 +92,7 @@ absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, co
     return absl::InvalidArgumentError(absl::StrCat(
         "--to=", to, " needs --machine (and --nodes and the like), which the plan was made for"));
   }
-  if (plan.mode != "training") return CannotSay(path, to, "it is a plan for inference");
+  if (plan.mode != "training") return CannotSay(path, to, {"it is a plan for inference"});
   ISOMER_ASSIGN_OR_RETURN(Machine machine,
                           LoadMachine(absl::GetFlag(FLAGS_machine), absl::GetFlag(FLAGS_nodes),
                                       absl::GetFlag(FLAGS_devices_per_node)));
@@ -89,21 +106,22 @@ absl::StatusOr<int> ExportSettings(const std::string& path, const Plan& plan, co
     return EqualSides(source, target, &lemmas, numbers).ok();
   };
   const absl::StatusOr<GridRequest> grid = GridOfPlan(plan, index, cost, options);
-  if (absl::IsNotFound(grid.status())) return CannotSay(path, to, grid.status().message());
+  if (absl::IsNotFound(grid.status())) {
+    return CannotSay(path, to, {std::string(grid.status().message())});
+  }
   ISOMER_RETURN_IF_ERROR(grid.status());
   ISOMER_ASSIGN_OR_RETURN(
       LaunchText launch,
       LaunchTextOf(to, *grid, plan.num_devices, BatchSize(plan.model.graph), plan.precision));
   if (plan.fp8.any()) launch.unsaid.push_back("products with weights in 8 bits (fp8)");
   if (plan.update.gradient_sums != DataType::kFloat32) {
-    return CannotSay(path, to,
-                     absl::StrCat("gradients summed over devices in ",
-                                  PrecisionName(plan.update.gradient_sums)));
+    launch.unsaid.push_back(absl::StrCat("gradients summed over devices in ",
+                                         PrecisionName(plan.update.gradient_sums)));
   }
-  for (const std::string& unsaid : launch.unsaid) CannotSay(path, to, unsaid);
-  if (!launch.unsaid.empty()) return kExitNo;
+  if (!launch.unsaid.empty()) return CannotSay(path, to, launch.unsaid);
   ISOMER_RETURN_IF_ERROR(WriteFileAtomically(out, launch.text));
   std::printf("%s: %s of %s\n%s", out.c_str(), to.c_str(), path.c_str(), launch.text.c_str());
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(SummaryOf(path, to, {out})));
   return kExitDone;
 }
 
@@ -136,7 +154,7 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
   ISOMER_RETURN_IF_ERROR(CheckCanWriteAll(outputs));
   const absl::StatusOr<WrittenExport> file = WriteExport(plan, to, out);
   if (absl::IsUnimplemented(file.status())) {
-    return CannotSay(path, to, file.status().message());
+    return CannotSay(path, to, {std::string(file.status().message())});
   }
   ISOMER_RETURN_IF_ERROR(file.status());
   std::printf("%s: %s of %s for %lld %s%s%s\n", out.c_str(), to.c_str(), path.c_str(),
@@ -144,19 +162,25 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& arguments) {
               plan.num_devices == 1 ? "device" : "devices",
               file->weights.empty() ? "" : ", weights in ", file->weights.c_str());
   for (const std::string& note : file->notes) std::printf("note: %s\n", note.c_str());
+  std::vector<std::string> written = {out};
+  if (!file->weights.empty()) written.push_back(file->weights);
+  Json summary = SummaryOf(path, to, written);
+  summary["notes"] = file->notes;
+  ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
   return kExitDone;
 }
 
 }  // namespace
 
 ProgramCommand ExportCommand() {
-  return {.name = "export",
-          .usage = "PLAN --to=FRAMEWORK --out=FILE",
-          .purpose =
-              "Writes a plan for a framework that people train with: for PyTorch as a file "
-              "that torchrun starts, for Megatron-LM, DeepSpeed and torchtitan as the "
-              "settings that it is (docs/exports.md).",
-          .flags = {"to", "out", "machine", "nodes", "devices_per_node"}};
+  return {
+      .name = "export",
+      .usage = "PLAN --to=FRAMEWORK --out=FILE",
+      .purpose =
+          "Writes a plan for a framework that people train with: for PyTorch as a file "
+          "that torchrun starts, for JAX as a function on a mesh, for Megatron-LM, DeepSpeed and "
+          "torchtitan as the settings that it is (docs/exports.md).",
+      .flags = {"to", "out", "machine", "nodes", "devices_per_node"}};
 }
 
 bool IsExport(int argc, const char* const* argv) {
@@ -176,7 +200,8 @@ int ExportMain(int argc, const char* const* argv) {
                      .purpose = "",
                      .usage = "",
                      .example = "",
-                     .outputs = {"out"}},
+                     .outputs = {"out"},
+                     .load_operators = LoadOperators},
                     argc - 1, argv + 1, RunExport);
 }
 

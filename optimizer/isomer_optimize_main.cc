@@ -40,6 +40,7 @@
 #include "pcg/profile/profile.h"
 #include "pcg/schedule/lowering/lower.h"
 #include "pcg/support/file.h"
+#include "pcg/support/json.h"
 #include "pcg/support/messages.h"
 #include "pcg/support/program.h"
 #include "pcg/support/progress.h"
@@ -231,6 +232,9 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError("--describe needs one MODEL, or --machine and none");
   }
   if (!of_machine) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
+        {"describe", "batch_size", "dim", "carry", "attention", "expert_imbalance", "expert_loads"},
+        "is not for --describe of a MODEL"));
     OptimizeRequest request = RequestOfFlags();
     request.mode = "inference";
     ISOMER_RETURN_IF_ERROR(CheckExpertOptions(request));
@@ -238,6 +242,9 @@ absl::StatusOr<int> Describe(const std::vector<std::string>& arguments) {
     std::fputs(DescribeModel(model).c_str(), stdout);
     return kExitDone;
   }
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut(
+      {"describe", "machine", "nodes", "devices_per_node", "device_memory_gib", "svg"},
+      "is not for --describe of a machine"));
   ISOMER_ASSIGN_OR_RETURN(const Machine machine,
                           MachineOf(MachineRequestOfFlags(), absl::GetFlag(FLAGS_search)));
   std::fputs(DescribeMachine(machine).c_str(), stdout);
@@ -336,6 +343,9 @@ bool OnlyLists() {
          absl::GetFlag(FLAGS_list_policy) || absl::GetFlag(FLAGS_list_unsupported);
 }
 
+// Of what prints alone.
+absl::Status RefuseSummary() { return RefuseFlags({"json"}, "is of a plan"); }
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments[0] == "diff") {
     return Diff({arguments.begin() + 1, arguments.end()});
@@ -344,18 +354,26 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags(
         {"explain", "report", "dot", "trace", "timeline", "export_onnx"}, "is of a plan"));
   }
-  if (absl::GetFlag(FLAGS_list_models)) return PrintModels();
+  if (absl::GetFlag(FLAGS_list_models)) {
+    ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"list_models", "out"}, "is not for --list_models"));
+    if (!arguments.empty()) return absl::InvalidArgumentError("--list_models takes no MODEL");
+    ISOMER_RETURN_IF_ERROR(RefuseSummary());
+    return PrintModels();
+  }
   if (absl::GetFlag(FLAGS_describe)) {
     ISOMER_RETURN_IF_ERROR(RefuseFlags({"out"}, "is for a plan, and not for --describe"));
+    ISOMER_RETURN_IF_ERROR(RefuseSummary());
     return Describe(arguments);
   }
   ISOMER_RETURN_IF_ERROR(RefuseFlags({"svg"}, "is for --describe"));
   if (absl::GetFlag(FLAGS_list_proposers) && arguments.empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseSummary());
     std::fputs(ProposerList().c_str(), stdout);
     return kExitDone;
   }
   if (absl::GetFlag(FLAGS_list_policy)) {
     if (!arguments.empty()) return absl::InvalidArgumentError("--list_policy takes no MODEL");
+    ISOMER_RETURN_IF_ERROR(RefuseSummary());
     ISOMER_ASSIGN_OR_RETURN(const SearchPolicy policy, PolicyOf(RequestOfFlags()));
     std::fputs(PolicyText(policy).c_str(), stdout);
     return kExitDone;
@@ -365,7 +383,10 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
     return Price(plan);
   }
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected one MODEL (see --help)");
-  if (absl::GetFlag(FLAGS_list_unsupported)) return ListUnsupported(arguments[0]);
+  if (absl::GetFlag(FLAGS_list_unsupported)) {
+    ISOMER_RETURN_IF_ERROR(RefuseSummary());
+    return ListUnsupported(arguments[0]);
+  }
   if (absl::GetFlag(FLAGS_machine).empty() ||
       (absl::GetFlag(FLAGS_out).empty() && absl::GetFlag(FLAGS_export_onnx).empty())) {
     return absl::InvalidArgumentError(
@@ -390,6 +411,11 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   }
   if (const auto text = NoPlanFitsText(model, options, machine); text.has_value()) {
     std::fprintf(stderr, "%s: %s\n", arguments[0].c_str(), text->c_str());
+    Json summary;
+    summary["model"] = model.name;
+    summary["fits"] = false;
+    summary["reason"] = *text;
+    ISOMER_RETURN_IF_ERROR(WriteJsonSummary(summary));
     return kExitNo;
   }
   ISOMER_RETURN_IF_ERROR(AddKeptWeights(request, model, &options));
@@ -456,6 +482,8 @@ CompletionWords Words() {
   for (const Proposer* proposer : AllProposers()) proposers.emplace_back(proposer->name);
   machines.push_back("FILE");
   return {.of_flags = {{"attention", {"flash", "unfused"}},
+                       {"context_exchange", {"auto", "all_gather", "all_to_all"}},
+                       {"context_order", {"auto", "contiguous", "striped"}},
                        {"gradient_precision", {"float32", "bfloat16", "float16", "auto"}},
                        {"loss", {"auto", "cross_entropy", "mse", "none"}},
                        {"machine", machines},
@@ -468,12 +496,14 @@ CompletionWords Words() {
                        {"offload", {"none", "auto"}},
                        {"state_precision", {"float32", "bfloat16"}},
                        {"recompute", {"none", "selective", "full"}},
+                       {"schedule", {"1f1b", "zb_h1", "zb_h2", "zb_v", "auto"}},
                        {"search",
                         {"hierarchical", "enumeration", "egraph", "algebra", "sequential", "mcmc",
                          "exhaustive"}},
                        {"update",
                         {"auto", "all_reduce", "sharded", "sharded_gradients", "sharded_weights",
                          "owner"}},
+                       {"to", {"pytorch", "jax", "megatron", "deepspeed", "torchtitan"}},
                        {"without", proposers}},
           .arguments = ZooWords()};
 }

@@ -297,6 +297,7 @@ class Fetcher {
 bool Fetches() { return WasGiven("feed") || WasGiven("fetch"); }
 
 absl::Status CheckFlagsOfFetch() {
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, "does not go with --fetch, which writes arrays"));
   return RefuseFlagsBut({"feed", "fetch", "backend", "communicator", "execution", "execution_seed",
                          "pin", "mode", "precision", "batch_size", "dim", "carry", "seed",
                          "weights", "rename_weights", "partial_weights"},

@@ -274,13 +274,24 @@ absl::StatusOr<int> MeasureErrors(const std::vector<std::string>& arguments) {
   return kExitDone;
 }
 
+// Of a flag with which nothing is measured, and no summary written.
+absl::Status CheckOnlyPrints(absl::string_view flag, const std::vector<std::string>& arguments) {
+  const std::string why = absl::StrCat("does not go with --", flag);
+  ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({flag}, why));
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, why));
+  if (arguments.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " takes no MODEL"));
+}
+
 absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_operators)) {
+    ISOMER_RETURN_IF_ERROR(CheckOnlyPrints("list_operators", arguments));
     ISOMER_ASSIGN_OR_RETURN(const std::string page, OperatorPage());
     absl::PrintF("%s", page);
     return kExitDone;
   }
   if (const std::string shown = absl::GetFlag(FLAGS_show); !shown.empty()) {
+    ISOMER_RETURN_IF_ERROR(CheckOnlyPrints("show", arguments));
     ISOMER_ASSIGN_OR_RETURN(const Profile profile, LoadProfile(shown));
     absl::PrintF("%s", ProfilePage(profile));
     return kExitDone;

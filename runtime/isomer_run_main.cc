@@ -744,12 +744,14 @@ absl::StatusOr<int> Run(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_list_unsupported)) {
     ISOMER_RETURN_IF_ERROR(RefuseFlagsBut({"list_unsupported", "batch_size", "dim"},
                                           "does not go with --list_unsupported"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, "does not go with --list_unsupported"));
     return ListUnsupported(arguments[0]);
   }
   if (absl::GetFlag(FLAGS_list_kernels)) {
     ISOMER_RETURN_IF_ERROR(
         RefuseFlagsBut({"list_kernels", "mode", "precision", "optimizer", "batch_size", "dim"},
                        "does not go with --list_kernels"));
+    ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, "does not go with --list_kernels"));
     return ListKernels(arguments[0]);
   }
   ISOMER_ASSIGN_OR_RETURN(const bool is_parent, IsParent());

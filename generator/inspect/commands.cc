@@ -120,6 +120,7 @@ std::string DescribeRule(const Rule& rule, DescribeLemma describe_lemma) {
 absl::StatusOr<int> ShowCommand(const std::vector<std::string>& arguments,
                                 const ShowOptions& options, DescribeLemma describe_lemma) {
   if (arguments.size() != 1) return absl::InvalidArgumentError("expected 'show FILE --id=ID'");
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, "is not of show, which prints alone"));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet rules, LoadRules(arguments[0]));
   const absl::StatusOr<const Rule*> found = FindByPrefix(rules, options.id);
   if (!found.ok()) {
@@ -138,6 +139,7 @@ absl::StatusOr<int> ShowCommand(const std::vector<std::string>& arguments,
 
 absl::StatusOr<int> DiffCommand(const std::vector<std::string>& arguments) {
   if (arguments.size() != 2) return absl::InvalidArgumentError("expected 'diff FILE FILE'");
+  ISOMER_RETURN_IF_ERROR(RefuseFlags({"json"}, "is not of diff, which prints alone"));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet first, LoadRules(arguments[0]));
   ISOMER_ASSIGN_OR_RETURN(const RuleSet second, LoadRules(arguments[1]));
   const RuleSetDifference difference = Compare(first, second);

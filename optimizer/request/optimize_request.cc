@@ -330,6 +330,10 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
                        UpdateMethodName(options.update.method)));
     }
   }
+  if (!plan.empty()) {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"search"}, absl::StrCat("does not go with --plan=", plan)));
+  }
   options.AskForBaseline(plan);
   ISOMER_ASSIGN_OR_RETURN(options.without, LeftOutOf(request, options.plan));
   ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOf(request));
@@ -347,6 +351,10 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   }
   if (options.steps_between_flushes > 1 && !options.training) {
     return absl::InvalidArgumentError("--steps_between_flushes is for --mode=training");
+  }
+  if (options.steps_between_flushes > 1 && options.whole_machine) {
+    return absl::InvalidArgumentError(
+        "--steps_between_flushes is for pipelines, and --whole_machine has none");
   }
   options.search.alpha = request.alpha;
   options.search.seed = request.seed;
@@ -371,6 +379,9 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   }
   options.search.split = request.split;
   options.search.cache = request.cache;
+  if (!request.cache) {
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"cache_dir"}, "does not go with --nocache"));
+  }
   const std::string cache_dir = request.cache_dir;
   options.search.cache_folder = cache_dir.empty() ? SearchCache::DefaultFolder() : cache_dir;
   return options;
@@ -515,6 +526,9 @@ absl::StatusOr<MachineCosts> CostsOf(const OptimizeRequest& request, Machine mac
       return absl::InvalidArgumentError(absl::StrCat(path, ": ", serves.message()));
     }
     costs.profile = std::make_unique<const Profile>(std::move(profile));
+  } else {
+    ISOMER_RETURN_IF_ERROR(
+        RefuseOptions(request, {"profile_of_another_device"}, "needs --profile"));
   }
   costs.model = std::make_unique<const CostModel>(std::move(machine), costs.profile.get());
   return costs;

@@ -99,6 +99,18 @@ output "loss" = %9
   }
 }
 
+TEST(DeclaredOperatorFiles, AreRefusedByNameInExportsToFrameworks) {
+  const std::string plan = ScratchFile("exported.plan"), json = ScratchFile("exported.json");
+  Succeed("isomer-optimize", {Gated(), Operators(), "--machine=laptop_cpu", "--devices_per_node=2",
+                              "--plan=data_parallel", absl::StrCat("--out=", plan)});
+  const ProgramResult refused =
+      RunBinary("isomer-optimize", {"export", plan, "--to=pytorch", Operators(), "--json=" + json,
+                                    absl::StrCat("--out=", ScratchFile("exported.py"))});
+  EXPECT_EQ(refused.exit_code, 1) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("scaled_glu: there is no form for this operator"));
+  EXPECT_THAT(ReadFile(json).value_or(""), HasSubstr("\"written\": []"));
+}
+
 TEST(DeclaredOperatorFiles, AreNodesOfOnnx) {
   const std::string file = ScratchFile("gated.onnx");
   Succeed("isomer-optimize", {Gated(), Operators(), "--machine=laptop_cpu", "--devices_per_node=1",

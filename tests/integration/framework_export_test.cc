@@ -236,6 +236,15 @@ TEST_F(FrameworkExport, SettingsMeanThePlan) {
   }
 }
 
+TEST_F(FrameworkExport, TheSummaryNamesWhatWasWritten) {
+  MakePlan(SourceFile("models/data/bert_tiny.onnx"), {"--plan=data_parallel"});
+  const std::string out = ScratchFile("summary.py"), json = ScratchFile("summary.json");
+  ASSERT_EQ(Export("pytorch", out, {"--json=" + json}).exit_code, 0);
+  const std::string summary = ReadFile(json).value_or("");
+  EXPECT_THAT(summary, HasSubstr("summary.py\""));
+  EXPECT_THAT(summary, HasSubstr("summary.safetensors\""));
+}
+
 TEST_F(FrameworkExport, WhatIsAskedWronglyIsOneLine) {
   MakePlan("zoo:mlp?layers=2&inputs=16&hidden=16&classes=4&batch=8", {"--plan=data_parallel"});
   const auto refuse = [](const ProgramResult& result, const std::string& why) {
