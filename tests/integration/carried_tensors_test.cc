@@ -101,8 +101,7 @@ TEST_F(CarriedTensors, WhatIsMadeOfWeightsAloneMovesNowhereInInference) {
   TensorRef y = graph.AddOp(OpKind::kEmbedding, {table, tokens}).value();
   for (int layer = 0; layer < 100; ++layer) {
     const auto times = [&](const char* name, TensorRef x) {
-      const TensorRef weight =
-          graph.AddWeight(absl::StrCat(name, layer), SequentialType({32, 32}));
+      const TensorRef weight = graph.AddWeight(absl::StrCat(name, layer), SequentialType({32, 32}));
       return graph.AddOp(OpKind::kMatMul, {x, weight}).value();
     };
     const TensorRef hidden = graph.AddOp(OpKind::kTanh, {times("in", y)}).value();
