@@ -61,6 +61,7 @@ SaturationStop Saturation::Run() {
       if (!Usable(*plan.rule)) continue;
       if (stop_()) return SaturationStop::kInterrupted;
       MatchRule(plan);
+      if (interrupted_) return SaturationStop::kInterrupted;
     }
     if (found_.empty()) return SaturationStop::kSaturated;
     std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
@@ -83,6 +84,7 @@ SaturationStop Saturation::Run() {
 void Saturation::MatchRule(const Plan& plan) {
   const Rule& rule = *plan.rule;
   left_ = rule.source.outputs.size() > 1 ? options_.joint_matches : options_.matches;
+  tries_left_ = options_.tries;
   nodes_.assign(rule.source.nodes.size(), -1);
   swapped_.assign(rule.source.nodes.size(), false);
   inputs_.assign(rule.num_inputs, -1);
@@ -140,9 +142,17 @@ bool Saturation::MayBe(const Visit& visit, ENodeId id) {
   return known[place] == 1;
 }
 
+// Whether the current rule may go on.
+bool Saturation::Try() {
+  constexpr int64_t kPoll = 1024;
+  if (--tries_left_ % kPoll == 0) interrupted_ |= stop_();
+  if (tries_left_ < 0 || interrupted_) left_ = 0;
+  return left_ > 0;
+}
+
 void Saturation::Bind(const Plan& plan, size_t at, ENodeId id) {
   const Visit& visit = plan.visits[at];
-  if (!MayBe(visit, id)) return;
+  if (!Try() || !MayBe(visit, id)) return;
   if (!options_.shares_calls && std::find(nodes_.begin(), nodes_.end(), id) != nodes_.end()) return;
   nodes_[visit.node] = id;
   const std::vector<ClassId>& operands = egraph_.node(id).operands;

@@ -28,6 +28,9 @@ struct SaturationOptions {
   int nodes = 2000;         // e-nodes
   int matches = 300;        // per rule and iteration
   int joint_matches = 100;  // the same for rules of several outputs, whose matches grow as a power
+  // Nodes that are tried in a pattern, per rule and iteration: those of several outputs that hardly
+  // match take a power of the nodes, too.
+  int64_t tries = 1'000'000;
   // Whether two nodes of a pattern may be one call: equal all the same, but no step of a
   // derivation, which replaces calls of their own.
   bool shares_calls = false;
@@ -41,7 +44,8 @@ class Saturation {
  public:
   using CallUs = absl::FunctionRef<double(const Operator&, const std::vector<TensorType>&)>;
 
-  // Rules without source nodes (x -> ..) are skipped, as they apply without end. `stop` is polled.
+  // Rules without source nodes (x -> ..) are skipped, as they apply without end. `stop` is polled,
+  // within a rule, too.
   // Most applications are not worth their space in an e-graph of limited size, so each iteration
   // makes them in order of the time they save, by `us_of` calls that are not loaded.
   Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options, CallUs us_of,
@@ -84,6 +88,7 @@ class Saturation {
   bool Usable(const Rule& rule) const;
   void MatchRule(const Plan& plan);
   void Step(const Plan& plan, size_t visit);
+  bool Try();
   void Bind(const Plan& plan, size_t visit, ENodeId id);
   void BindOperands(const Plan& plan, size_t visit, bool swap);
   // A bound class among the operands of a further output, or -1.
@@ -114,6 +119,8 @@ class Saturation {
   std::vector<bool> swapped_;
   std::vector<ClassId> inputs_;  // per rule input; -1: unbound
   int left_ = 0;                 // matches left for the current rule
+  int64_t tries_left_ = 0;       // likewise
+  bool interrupted_ = false;
   std::vector<Found> found_;
   absl::flat_hash_set<uint64_t> seen_;  // hashes of applications
   absl::flat_hash_map<uint64_t, std::unique_ptr<std::vector<Instance>>> instances_;

@@ -147,6 +147,27 @@ TEST(OnnxCol2Im, StridesDilationAndWhatNoWindowReaches) {
               HasSubstr("input 0 is not [n, c * 4, 4]"));
 }
 
+TEST(OnnxSampling, HostileSizesEndInALine) {
+  constexpr int64_t kHuge = int64_t{1} << 62, kLarge = int64_t{1} << 24;
+  const auto message = [](OnnxNodeRun& run) {
+    return std::string(run.Import().status().message());
+  };
+  OnnxNodeRun image("Col2Im", 18);
+  image.Open({1, 4, 4}).Ints({2}, {kHuge, kHuge}).Ints({2}, {2, 2});
+  EXPECT_THAT(message(image), HasSubstr("a size of the image or of the kernel is not between 1"));
+  OnnxNodeRun kernel("Col2Im", 18);
+  kernel.Open({1, 4, 4}).Ints({3}, {kLarge, kLarge, kLarge}).Ints({3}, {kLarge, kLarge, kLarge});
+  EXPECT_THAT(message(kernel), HasSubstr("too large to be computed"));
+  OnnxNodeRun scalars("RoiAlign", 16);
+  scalars.Open({2, 2, 4, 4}).Open({}).Open({}, onnx::TensorProto::INT64);
+  scalars.With("sampling_ratio", 2);
+  EXPECT_THAT(message(scalars), HasSubstr("the samples of the rois are not [r]"));
+  OnnxNodeRun cells("RoiAlign", 16);
+  cells.Open({2, 2, 4, 4}).Open({2, 4}).Open({2}, onnx::TensorProto::INT64);
+  cells.With("sampling_ratio", 8).With("output_height", kHuge / 2);
+  EXPECT_THAT(message(cells), HasSubstr("is not between 1 and 4096"));
+}
+
 TEST(OnnxDft, RealComplexAndHalfSpectra) {
   const std::vector<double> real = {1, 2, 0, -1, 3};
   OnnxNodeRun whole("DFT", 17);

@@ -1,5 +1,6 @@
 // Convolutions and matrix products.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "models/onnx/import/formulas.h"
@@ -115,29 +116,35 @@ void ImportCol2Im(NodeImporter& node) {
     return;
   }
   const Window window = ReadWindowAttributes(node, kernel, rank);
-  if (!node.ok()) return;
+  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+  const auto fits = [](int64_t size) { return size >= 1 && size <= kLargest; };
+  if (!node.Expect(std::all_of(image.begin(), image.end(), fits) &&
+                       std::all_of(kernel.begin(), kernel.end(), fits),
+                   "a size of the image or of the kernel is not between 1 and ", kLargest) ||
+      !FitsLiteral(node, kernel)) {
+    return;
+  }
   const Sizes sizes = node.Sizes(x);
-  Sizes apart = {0, 0}, extra, filters = {0, 1};
-  int64_t taps = 1, positions = 1;
+  Sizes windows, extra;
   for (int i = 0; i < rank; ++i) {
     const int64_t along = window.Positions(i, image[i]);
-    if (!node.Expect(kernel[i] >= 1 && along >= 1, "no window fits dim ", i, " of the image")) {
+    if (!node.Expect(along >= 1, "no window fits dim ", i, " of the image")) {
       return;
     }
     const int64_t padded = image[i] + window.padding[i] + window.padding[rank + i];
     extra.push_back(padded - window.Span(i) - window.stride[i] * (along - 1));
-    apart.push_back(along);
-    filters.push_back(kernel[i]);
-    taps *= kernel[i];
-    positions *= along;
+    windows.push_back(along);
   }
+  const int64_t taps = NumElementsOf(kernel), positions = NumElementsOf(windows);
   if (!node.Expect(sizes.size() == 3 && sizes[1] % taps == 0 && sizes[2] == positions,
                    "input 0 is not [n, c * ", taps, ", ", positions, "]") ||
       !FitsLiteral(node, {taps, taps})) {
     return;
   }
   const int64_t channels = sizes[1] / taps;
-  apart[0] = sizes[0] * channels, apart[1] = filters[0] = taps;
+  Sizes apart = {sizes[0] * channels, taps}, filters = {taps, 1};
+  apart.insert(apart.end(), windows.begin(), windows.end());
+  filters.insert(filters.end(), kernel.begin(), kernel.end());
   std::vector<float> ones(taps * taps, 0);
   for (int64_t tap = 0; tap < taps; ++tap) ones[tap * taps + tap] = 1;
   const TensorRef single = FloatLiteral(node, filters, std::move(ones));

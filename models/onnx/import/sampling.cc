@@ -329,11 +329,13 @@ void ImportRoiAlign(NodeImporter& node) {
   if (ratio == 0) {
     return node.Refuse("sampling_ratio 0: how many points there are depends on the data");
   }
-  const int64_t n = node.Sizes(rois)[0];
-  if (!node.Expect(node.Sizes(rois) == Sizes{n, 4} && node.Sizes(samples) == Sizes{n},
-                   "the rois are not [r, 4], or their samples not [r]") ||
-      !node.Expect(ratio > 0 && ratio < 4096 && cells[0] > 0 && cells[1] > 0,
-                   "sampling_ratio, output_height or output_width is not positive")) {
+  constexpr int64_t kMost = 4096;
+  const auto fits = [](int64_t count) { return count > 0 && count <= kMost; };
+  if (!node.Expect(node.Rank(samples) == 1, "the samples of the rois are not [r]")) return;
+  const int64_t n = node.Sizes(samples)[0];
+  if (!node.Expect(node.Sizes(rois) == Sizes{n, 4}, "the rois are not [", n, ", 4]") ||
+      !node.Expect(fits(ratio) && fits(cells[0]) && fits(cells[1]),
+                   "sampling_ratio, output_height or output_width is not between 1 and ", kMost)) {
     return;
   }
   const bool moved = corners == "half_pixel";

@@ -102,6 +102,45 @@ TEST(Saturation, StaysWithinItsNodes) {
   EXPECT_LE(egraph.num_nodes(), 110);  // An application that began within is made as a whole.
 }
 
+// Three products of one operand, where that is of the type of the second: nowhere, which takes
+// 120^3 tries to see.
+Rule HardlyMatches() {
+  const auto product = [](int w) {
+    return PatternNode{OpKind::kMatMul, {}, {PatternRef::Input(0), PatternRef::Input(w)}};
+  };
+  Rule rule;
+  rule.id = "r0";
+  rule.num_inputs = 4;
+  rule.source.nodes = {product(1), product(2), product(3)};
+  rule.source.outputs = {PatternRef::Node(0), PatternRef::Node(1), PatternRef::Node(2)};
+  rule.target = rule.source;
+  rule.conditions = {{.kind = Condition::Kind::kSameType, .input = 0, .input_b = 1}};
+  return rule;
+}
+
+TEST(Saturation, TriesAreBoundedAndMayBeStopped) {
+  const Rule rule = HardlyMatches();
+  const std::vector<const Rule*> rules = {&rule};
+  const Graph graph = Products(40);
+  const auto us_of = [](const Operator&, const std::vector<TensorType>&) { return 1.0; };
+  int polls = 0;
+  const auto run = [&](int64_t tries, int stop_at) {
+    EGraph egraph(graph, /*training=*/false);
+    SaturationOptions options;
+    options.tries = tries;
+    polls = 0;
+    return Saturation(
+               rules, options, us_of, [&] { return ++polls == stop_at; }, &egraph)
+        .Run();
+  };
+  EXPECT_EQ(run(1000, 0), SaturationStop::kSaturated);
+  EXPECT_LE(polls, 2);
+  EXPECT_EQ(run(100'000'000, 0), SaturationStop::kSaturated);
+  EXPECT_GT(polls, 5);
+  EXPECT_EQ(run(100'000'000, 3), SaturationStop::kInterrupted);
+  EXPECT_EQ(polls, 3);
+}
+
 TEST(Saturation, EndsByItselfWhereNothingMoreCanBeSaid) {
   Graph graph;
   const TensorRef x = graph.AddInput("x", F32({8, 16}));
