@@ -123,9 +123,11 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
                            comparison.worst, worst.error, worst.norm, worst.bound);
   }
   if (!comparison.compared() && worst.error > 0) {
-    return absl::StrCat(kDiffers,
-                        "nothing is comparable: rounding alone may change each output and "
-                        "gradient by more than it is");
+    return absl::StrFormat(
+        "none of %d outputs and %d gradients is off by more than rounding alone may change it, "
+        "which "
+        "is more than it is",
+        expected.outputs.size(), expected.gradients.size());
   }
   const size_t left_out = comparison.not_comparable.size();
   const std::string without =
