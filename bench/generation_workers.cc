@@ -173,13 +173,9 @@ class SimulatedWorkers : public Workers {
     longest.resize(std::min(count, longest.size()));
     return longest;
   }
-  double LastOf(const std::string& step) const {
+  StepTotal TotalOf(const std::string& step) const {
     const auto found = totals_.find(step);
-    return found == totals_.end() ? 0 : found->second.last;
-  }
-  double SecondsOf(const std::string& step) const {
-    const auto found = totals_.find(step);
-    return found == totals_.end() ? 0 : found->second.seconds;
+    return found == totals_.end() ? StepTotal() : found->second;
   }
   void Finished() { PassTime(); }
 
@@ -329,14 +325,13 @@ void Main() {
     // The same, whoever works.
     ISOMER_CHECK(digest == 0 || digest == outcome->proved.Digest());
     digest = outcome->proved.Digest();
-    const auto last = [&](const char* step) { return workers.LastOf(step); };
-    const auto seconds = [&](const char* step) { return workers.SecondsOf(step); };
+    const StepTotal derive = workers.TotalOf("derive"), generalize = workers.TotalOf("generalize");
     const double percent = 100 / (count * workers.now());
     absl::PrintF(
         "| %d | %.2f | %.0f %% | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f %% | %.2f |\n",
-        count, workers.now(), percent * first_work, last("families"),
-        std::max(last("derive"), last("generalize")), last("prove"), seconds("derive"),
-        seconds("generalize"), workers.work(), percent * workers.work(), workers.rank_0_busy());
+        count, workers.now(), percent * first_work, workers.TotalOf("families").last,
+        std::max(derive.last, generalize.last), workers.TotalOf("prove").last, derive.seconds,
+        generalize.seconds, workers.work(), percent * workers.work(), workers.rank_0_busy());
     for (const DoneItem& done : workers.Longest(absl::GetFlag(FLAGS_longest))) {
       absl::PrintF("  %.2f s from %.2f on: %s: %s\n", done.seconds, done.begins, done.item.step,
                    NameOf(done.item));

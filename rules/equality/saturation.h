@@ -45,9 +45,9 @@ class Saturation {
   using CallUs = absl::FunctionRef<double(const Operator&, const std::vector<TensorType>&)>;
 
   // Rules without source nodes (x -> ..) are skipped, as they apply without end. `stop` is polled,
-  // within a rule, too.
-  // Most applications are not worth their space in an e-graph of limited size, so each iteration
-  // makes them in order of the time they save, by `us_of` calls that are not loaded.
+  // within a rule, too. Most applications are not worth their space in an e-graph of limited size,
+  // so each iteration makes them in order of the time they save, by `us_of` calls that are not
+  // loaded.
   Saturation(const std::vector<const Rule*>& rules, const SaturationOptions& options, CallUs us_of,
              absl::FunctionRef<bool()> stop, EGraph* egraph);
 
