@@ -348,12 +348,17 @@ class HierarchicalSearcher::Impl {
   absl::StatusOr<SearchResult> Run(double part, CostTables* tables, const Deadline& deadline) {
     absl::StatusOr<SearchResult> best = searchers_[0]->Run(part, tables, deadline);
     for (size_t s = 1; s < searchers_.size(); ++s) {
-      if (deadline.Reached().has_value()) break;
+      if (const auto reason = deadline.Reached(); reason.has_value()) {
+        if (best.ok()) best->stop = std::max(best->stop, *reason);
+        break;
+      }
       absl::StatusOr<SearchResult> other = searchers_[s]->Run(part, tables, deadline);
       if (!other.ok()) continue;
       const int64_t candidates = other->candidates + (best.ok() ? best->candidates : 0);
+      const StopReason stop = std::max(other->stop, best.ok() ? best->stop : other->stop);
       if (!best.ok() || other->us < best->us) best = std::move(other);
       best->candidates = candidates;
+      best->stop = stop;
     }
     return best;
   }
