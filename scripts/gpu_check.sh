@@ -128,10 +128,10 @@ kernels() {
 }
 
 plan() { # NETWORK PRECISION DEVICES WHICH
-  local how=()
-  [[ $4 == searched ]] || how=("--plan=$4")
+  local how=("--plan=$4")
+  [[ $4 != searched ]] || how=(--budget=20)
   "$bin/isomer-optimize" "$1" --machine=dgx_h100 --nodes=1 "--devices_per_node=$3" "--precision=$2" \
-    --optimizer=adam --loss_alone --budget=20 "${how[@]}" "--out=$folder/plan" >"$folder/log" 2>&1
+    --optimizer=adam --loss_alone "${how[@]}" "--out=$folder/plan" >"$folder/log" 2>&1
 }
 title() { # NETWORK PRECISION DEVICES WHICH
   local name=${1#zoo:}

@@ -90,10 +90,12 @@ draw() {
     pick -1 -1 0 1000 && options+=("--bucket_bytes=$picked")
     pick no no no yes && [[ $picked == yes ]] && options+=(--loss_alone)
   fi
-  pick no no no yes && [[ $picked == yes ]] && options+=(--whole_machine)
   pick no no no no no yes && [[ $picked == yes ]] && options+=(--device_memory_gib=0.0003)
-  draw_plan
-  options+=("--seed=$1")
+  draw_plan "$1"
+}
+
+draw_whole_machine() {
+  pick no no no yes && [[ $picked == yes ]] && options+=(--whole_machine)
 }
 
 draw_plan() {
@@ -102,18 +104,20 @@ draw_plan() {
     pick hierarchical hierarchical hierarchical enumeration egraph algebra sequential mcmc exhaustive
     [[ $picked =~ ^(mcmc|exhaustive)$ && $precision != float32 ]] && picked=hierarchical
     [[ $picked == exhaustive && ${options[*]} == *--gradient_precision=@(bfloat16|auto)* ]] && picked=mcmc
-    options+=("--search=$picked")
+    options+=("--search=$picked" "--seed=$1")
     case $picked in
       mcmc | exhaustive) options+=(--budget=2000 --time_limit=5) ;;
       *) options+=(--budget=10 --time_limit=20) ;;
     esac
+    draw_whole_machine
     return
   fi
   pick data_parallel zero3 megatron published pipeline grid grid
   # What the update drawn before contradicts is refused, as it should be; but not here.
   [[ $picked == zero3 && ($mode == inference || ${options[*]} != *--update=@(auto|sharded_weights)*) ]] && picked=data_parallel
   options+=("--plan=$picked")
-  if [[ $picked == grid ]]; then
+  [[ $picked =~ ^(pipeline|grid)$ ]] || draw_whole_machine
+  if [[ ${options[-1]} == --plan=grid ]]; then
     pick 1 1 2 4 && options+=("--tensor=$picked")
     pick 1 1 1 2 4 && options+=("--context=$picked")
     [[ $picked != 1 ]] && pick all_gather all_to_all auto && options+=("--context_exchange=$picked")

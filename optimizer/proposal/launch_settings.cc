@@ -409,18 +409,21 @@ absl::Status ReadTorchtitan(Settings* s, LaunchSettings* launch) {
   if (s->Has(batch) && s->Text(batch) != "-1") {
     ISOMER_ASSIGN_OR_RETURN(launch->global_batch_size, s->Count(batch, 0));
   }
-  const std::string mode = s->Text("activation_checkpoint.mode");
-  if (!mode.empty()) {
+  // Where nothing is said, too, it computes again.
+  grid.recomputation = RecomputeMode::kSelective;
+  if (const std::string mode = s->Text("activation_checkpoint.mode"); !mode.empty()) {
     const auto parsed = ParseRecomputeMode(mode);
     if (!parsed.ok()) {
       return s->Error("activation_checkpoint.mode", std::string(parsed.status().message()));
     }
     grid.recomputation = *parsed;
   }
-  if (grid.recomputation == RecomputeMode::kSelective) {
-    // Its "op" keeps products; every N-th layer is another matter.
-    const std::string option = "activation_checkpoint.selective_ac_option";
-    if (s->Has(option) && s->Text(option) != "op") launch->not_modelled.push_back(option);
+  // Its "op" keeps products; every second layer, its default, or every N-th is another matter.
+  const std::string option = "activation_checkpoint.selective_ac_option";
+  const std::string kept = s->Text(option);
+  if (grid.recomputation == RecomputeMode::kSelective && kept != "op") {
+    launch->not_modelled.push_back(
+        kept.empty() ? absl::StrCat(option, " (2, where nothing is said)") : option);
   }
   ISOMER_RETURN_IF_ERROR(ReadTorchtitansUpdate(s, &grid));
   ReadOptimizer("optimizer.name", s, launch);

@@ -119,6 +119,10 @@ LaunchText TorchtitanText(const GridRequest& grid, int64_t devices, int64_t batc
   }
   absl::StrAppend(&launch.text, "\n[activation_checkpoint]\nmode = \"",
                   RecomputeModeName(grid.recomputation), "\"\n");
+  // Else it is every second layer.
+  if (grid.recomputation == RecomputeMode::kSelective) {
+    absl::StrAppend(&launch.text, "selective_ac_option = \"op\"\n");
+  }
   if (!shards && grid.update != UpdateMethod::kAllReduce) {
     launch.unsaid.push_back(UpdateText(*grid.update));
   }

@@ -98,9 +98,13 @@ class Enumerator {
     const Constraints::OfStep& step = options_.step;
     std::vector<int64_t> sizes;
     if (!step.micro_batches) {
+      // Of a large batch smaller ones are too many; twice as large are as many as half of these.
+      const int64_t least =
+          batch_ * degrees.tensor / (options_.policy.micro_batches_per_stage * options_.devices);
       const int64_t most = degrees.context > 1 ? 1
-                           : step.stages       ? batch_
-                                               : options_.policy.grid_micro_batch_size;
+                           : step.stages
+                               ? batch_
+                               : std::max(options_.policy.grid_micro_batch_size, 2 * least);
       for (int64_t size = 1; size <= most; size *= 2) sizes.push_back(size);
       return sizes;
     }

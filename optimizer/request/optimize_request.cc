@@ -262,6 +262,27 @@ absl::StatusOr<SearchPolicy> PolicyOf(const OptimizeRequest& request) {
   return policy;
 }
 
+// What only some searches look at, and a baseline does not.
+absl::Status CheckSearchOptions(const OptimizeRequest& request) {
+  if (!request.plan.empty()) {
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"search", "budget", "alpha", "seed", "split"},
+                                         absl::StrCat("does not go with --plan=", request.plan)));
+  }
+  const bool has_no_choice = request.plan == kPipeline || request.plan == kGrid;
+  if (has_no_choice && request.whole_machine) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--whole_machine does not go with --plan=", request.plan,
+        request.plan == kPipeline ? ": it has no pipelines" : ", whose degrees say the devices"));
+  }
+  const std::string why = absl::StrCat("does not go with --search=", request.search);
+  const bool is_without_algebra = request.search == "mcmc" || request.search == "exhaustive";
+  if (is_without_algebra || request.search == "egraph") {
+    ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"alpha"}, why));
+  }
+  if (is_without_algebra) ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"split"}, why));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
   OptimizeOptions options;
   const std::string mode = request.mode;
@@ -330,10 +351,7 @@ absl::StatusOr<OptimizeOptions> OptionsOf(const OptimizeRequest& request) {
                        UpdateMethodName(options.update.method)));
     }
   }
-  if (!plan.empty()) {
-    ISOMER_RETURN_IF_ERROR(
-        RefuseOptions(request, {"search"}, absl::StrCat("does not go with --plan=", plan)));
-  }
+  ISOMER_RETURN_IF_ERROR(CheckSearchOptions(request));
   options.AskForBaseline(plan);
   ISOMER_ASSIGN_OR_RETURN(options.without, LeftOutOf(request, options.plan));
   ISOMER_ASSIGN_OR_RETURN(options.policy, PolicyOf(request));

@@ -302,6 +302,11 @@ class Optimizer {
           "--plan=pipeline: no number of stages from 2 on divides ", run_.devices,
           " devices and is at most the number of the model's calls, ", NumCalls(graph)));
     }
+    if (run_.options.plan == "pipeline") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--plan=pipeline: no cut of ", NumCalls(graph), " calls into stages of as many of ",
+          run_.devices, " devices leaves micro-batches that these devices share"));
+    }
     if (!run_.IsBoundToStages()) {
       return absl::ResourceExhaustedError(absl::StrCat("no plan of ", graph.num_nodes(),
                                                        " operators and weights on ", run_.devices,

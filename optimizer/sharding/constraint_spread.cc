@@ -11,7 +11,7 @@ namespace {
 
 // Whether every iteration dim leads an output dim: one element of each operand makes one of the
 // output.
-bool IsElementwise(const Declaration& d) {
+bool IsOfElements(const Declaration& d) {
   if (d.outputs.size() != 1 || d.outputs[0].size() != d.dims.size()) return false;
   for (int i = 0; i < static_cast<int>(d.outputs[0].size()); ++i) {
     if (d.LeadOfOutputDim(0, i) < 0) return false;
@@ -155,7 +155,7 @@ void ConstraintSpread::Spread() {
 std::vector<ConstraintSpread::TensorDim> ConstraintSpread::Corresponding(NodeId id,
                                                                          const TensorDim& at) {
   const Declaration* d = compute_.index[id.value] < 0 ? nullptr : DeclarationOf(id);
-  if (d == nullptr || !IsElementwise(*d)) return {};
+  if (d == nullptr || !IsOfElements(*d)) return {};
   const Node& node = graph_.node(id);
   std::vector<std::pair<TensorDim, int>> leads;
   for (int o = 0; o < d->num_operands(); ++o) {

@@ -21,7 +21,8 @@ struct Sum {
   std::optional<int> before;
 };
 
-Sum SumOf(const KernelCall& call, int operand, const std::vector<int64_t>& shape, MadeStep* step) {
+Sum SumInto(const KernelCall& call, int operand, const std::vector<int64_t>& shape,
+            MadeStep* step) {
   Sum sum = {call.SumDtype(operand), {GpuPlace::kWrite, operand}, std::nullopt};
   if (call.Adds(operand)) sum.before = step->AddOperand(shape, sum.dtype, sum.place);
   return sum;
@@ -35,7 +36,7 @@ GpuSteps StepsOfSoftmaxGradient(const KernelCall& call) {
   MadeStep step(call.op);
   step.AddOperand(matrix, call.output_dtypes[0], {GpuPlace::kRead, 1});
   step.AddOperand(matrix, call.output_dtypes[0], {GpuPlace::kRead, 2});
-  const Sum dx = SumOf(call, 0, matrix, &step);
+  const Sum dx = SumInto(call, 0, matrix, &step);
   DeclarationBuilder& d = step.Begin();
   const int r = d.Parallel("r", rows), e = d.Whole("h", h);
   const Expr y = d.In(0, {r, e}), g = d.In(1, {r, e});
@@ -66,7 +67,7 @@ GpuSteps StepsOfNormGradient(const KernelCall& call) {
     step.AddOperand(matrix, call.output_dtypes[0], dy);
     step.AddOperand(line, call.dtypes[1], gamma);
     std::optional<Sum> dx;
-    if (call.wanted[0]) dx = SumOf(call, 0, matrix, &step);
+    if (call.wanted[0]) dx = SumInto(call, 0, matrix, &step);
     DeclarationBuilder& d = step.Begin();
     const int r = d.Parallel("r", rows), e = d.Whole("h", h);
     const Expr size = static_cast<double>(h);
@@ -102,8 +103,8 @@ GpuSteps StepsOfNormGradient(const KernelCall& call) {
   step.AddOperand(matrix, call.output_dtypes[0], dy);
   step.AddOperand(of_rows, DataType::kFloat32, found);
   std::optional<Sum> dg, db;
-  if (call.wanted[1]) dg = SumOf(call, 1, line, &step);
-  if (is_layer_norm && call.wanted[2]) db = SumOf(call, 2, line, &step);
+  if (call.wanted[1]) dg = SumInto(call, 1, line, &step);
+  if (is_layer_norm && call.wanted[2]) db = SumInto(call, 2, line, &step);
   DeclarationBuilder& d = step.Begin();
   const int r = d.Sum("r", rows), e = d.Parallel("h", h);
   const auto at_row = [&](int64_t which) { return d.In(2, {r, Shifted(Index(), Extent(which))}); };

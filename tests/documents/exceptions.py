@@ -40,12 +40,14 @@ SLOW = (
     (r"^isomer-verify mutate$|^isomer-verify mutate +#", "a minute"),
     (r"--out=F --(list_proposers|policy=)", "10 s each; README.md has searches like these"),
     (r"^isomer-run /tmp/gpt\.plan", "half a minute"),
+    (r"zoo:deepseek_v3.*--expert=64", "a quarter of a minute; bench/published has it"),
     (r"zoo:gpt_175b --batch_size=1024|gpt\.plan --machine=dgx_h100", "half a minute each"),
 )
 
 # Runs with this added, but for --all.
 QUICKER = (
-    (r"\bisomer-profile .*--devices=", "--seconds_per_kernel=0.002"),
+    (r"\bisomer-profile .*--(devices=|communicator=)", "--seconds_per_kernel=0.002"),
+    (r"^isomer-run /tmp/gpt_lossy\.plan .*--epochs=3", "--epochs=1"),  # the last counts
 )
 
 # Exit code 1: the answer is no.

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr char kMlp[] = "zoo:mlp?layers=1&inputs=3&hidden=8&classes=4&batch=4";
-constexpr char kGpt[] = "zoo:gpt?layers=1&hidden=16&heads=2&vocabulary=16&seq=8&batch=4";
+constexpr char kTinyGpt[] = "zoo:gpt?layers=1&hidden=16&heads=2&vocabulary=16&seq=8&batch=4";
 
 std::string Scratch(const std::string& name, const std::string& contents) {
   const std::string path = ScratchFile(name);
@@ -68,8 +68,8 @@ TEST(TrainingFiles, RowsOfTextWithNames) {
 
 TEST(TrainingFiles, TokensAreLearnt) {
   const ProgramResult result =
-      Train(kGpt, {"--data=" + Scratch("tokens.bin", CountedTokens(4000)), "--optimizer=adam",
-                   "--learning_rate=0.01", "--epochs=3", "--test_split=tail:20"});
+      Train(kTinyGpt, {"--data=" + Scratch("tokens.bin", CountedTokens(4000)), "--optimizer=adam",
+                       "--learning_rate=0.01", "--epochs=3", "--test_split=tail:20"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("epoch 3: mean loss "));
   EXPECT_THAT(result.out, HasSubstr("test accuracy 100.00 %"));
@@ -80,7 +80,7 @@ TEST(TrainingFiles, WhatRunsIsAFunctionOfTheSeed) {
   const auto loss = [&](const std::vector<std::string>& more) {
     std::vector<std::string> flags = {data, "--steps=20", "--test_split=none"};
     flags.insert(flags.end(), more.begin(), more.end());
-    const ProgramResult result = Train(kGpt, flags);
+    const ProgramResult result = Train(kTinyGpt, flags);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out.substr(result.out.find("; loss"));
   };
@@ -187,17 +187,22 @@ INSTANTIATE_TEST_SUITE_P(
                 "1,2,3,0\n",
                 {"--eval_data=x", "--test_split=none"},
                 "--test_split does not go with --eval_data"},
-        BadData{"Token", "x.bin", std::string(4000, '\x10'), {}, "x.bin: token 0 is 4112", kGpt},
         BadData{
-            "FewTokens", "x.bin", "\1\2\3\4", {}, "x.bin: 2 tokens make no sequence of 8", kGpt},
+            "Token", "x.bin", std::string(4000, '\x10'), {}, "x.bin: token 0 is 4112", kTinyGpt},
+        BadData{"FewTokens",
+                "x.bin",
+                "\1\2\3\4",
+                {},
+                "x.bin: 2 tokens make no sequence of 8",
+                kTinyGpt},
         BadData{"Shuffle", "", "", {"--noshuffle"}, "--shuffle needs --data"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(TrainingFiles, ALargeFileIsScannedAndNotRead) {
   const std::string path = Scratch("large.bin", "ab");
   std::filesystem::resize_file(path, std::uintmax_t{5} << 30);
-  const ProgramResult result = Train(kGpt, {"--data=" + path, "--data_dtype=uint16", "--steps=3",
-                                            "--test_split=none", "--noscan_data"});
+  const ProgramResult result = Train(kTinyGpt, {"--data=" + path, "--data_dtype=uint16",
+                                                "--steps=3", "--test_split=none", "--noscan_data"});
   std::filesystem::remove(path);
   // The first token, 'ab', may be in none of the three batches.
   EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -107,11 +107,11 @@ TEST_P(SmallNetwork, AgreesWithTorch) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<TorchNetwork>& info) {
+std::string NameOfNetwork(const testing::TestParamInfo<TorchNetwork>& info) {
   return info.param.file.substr(0, info.param.file.find('.'));
 }
 
-INSTANTIATE_TEST_SUITE_P(Torch, SmallNetwork, testing::ValuesIn(ReadReference()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Torch, SmallNetwork, testing::ValuesIn(ReadReference()), NameOfNetwork);
 
 // In training form: statistics of the batch, and Dropout whose mask comes from a seed.
 TEST(SmallNetworks, TrainingFormKeepsItsRandomness) {

@@ -38,10 +38,10 @@ std::string SpecOf(const ZooModel& model, const std::string& settings) {
   return settings.empty() ? model.name : absl::StrCat(model.name, "?", settings);
 }
 
-std::string NameOf(const testing::TestParamInfo<ZooModel>& info) { return info.param.name; }
+std::string NameOfModel(const testing::TestParamInfo<ZooModel>& info) { return info.param.name; }
 
 class ZooTest : public testing::TestWithParam<ZooModel> {};
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(ListModels()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(ListModels()), NameOfModel);
 
 TEST_P(ZooTest, BuildsAndValidates) {
   for (const std::string& spec : {SpecOf(GetParam(), ""), SpecOf(GetParam(), GetParam().small)}) {

@@ -39,10 +39,10 @@
 namespace isomer {
 namespace {
 
-constexpr char kFolder[] = ISOMER_SOURCE_DIR "/tests/unsound/plans";
-constexpr size_t kLongestReason = 60;
+constexpr char kPlanFolder[] = ISOMER_SOURCE_DIR "/tests/unsound/plans";
+constexpr size_t kLongestRefusal = 60;
 
-struct Line {
+struct PlanLine {
   std::string text;  // as it is; all that a comment has
   bool is_plan = false, is_true = false, is_open = false;
   std::string rule, binding, reason;
@@ -57,8 +57,8 @@ std::string TakeBehind(absl::string_view mark, absl::string_view* text) {
   return behind;
 }
 
-Line ParseLine(const std::string& text) {
-  Line line;
+PlanLine ParsePlanLine(const std::string& text) {
+  PlanLine line;
   line.text = text;
   if (text.empty() || text[0] == '#') return line;
   line.is_plan = true;
@@ -72,14 +72,14 @@ Line ParseLine(const std::string& text) {
   return line;
 }
 
-std::string TextOf(const Line& line) {
+std::string TextOfLine(const PlanLine& line) {
   if (!line.is_plan) return line.text;
   const char* word = line.is_true ? "true  " : line.is_open ? "open  " : "false ";
   return absl::StrCat(word, line.rule, "  [", line.binding, "]", line.reason.empty() ? "" : "  # ",
                       line.reason);
 }
 
-Binding BindingOf(const Line& line, const Rule& rule) {
+Binding BindingOf(const PlanLine& line, const Rule& rule) {
   Binding binding;
   const std::vector<std::string> halves = absl::StrSplit(line.binding, " | ");
   for (absl::string_view type : absl::StrSplit(halves[0], ' ')) {
@@ -99,7 +99,7 @@ Binding BindingOf(const Line& line, const Rule& rule) {
   return binding;
 }
 
-absl::StatusOr<PlanClaim> ClaimOf(const Line& line) {
+absl::StatusOr<PlanClaim> ClaimOf(const PlanLine& line) {
   Rule rule = RuleFromText(line.rule, {{}});
   const Binding binding = BindingOf(line, rule);
   rule.ranks = {{}};
@@ -120,21 +120,21 @@ std::string ReasonIn(absl::string_view message) {
       message.remove_prefix(message.find("same: ") + 6);
     }
   }
-  return std::string(absl::StripAsciiWhitespace(message.substr(0, kLongestReason)));
+  return std::string(absl::StripAsciiWhitespace(message.substr(0, kLongestRefusal)));
 }
 
-std::vector<Line> LinesOf(const std::string& path) {
-  std::vector<Line> lines;
+std::vector<PlanLine> LinesOf(const std::string& path) {
+  std::vector<PlanLine> lines;
   const std::string text = ReadFile(path).value();
   for (absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
-    lines.push_back(ParseLine(std::string(line)));
+    lines.push_back(ParsePlanLine(std::string(line)));
   }
   return lines;
 }
 
 std::vector<std::string> Files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kPlanFolder)) {
     paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
@@ -155,7 +155,7 @@ class FalseRulesInPlans : public testing::TestWithParam<std::string> {};
 TEST_P(FalseRulesInPlans, AreRefusedWhereTheyAreUsed) {
   const bool write = std::getenv("ISOMER_WRITE_CORPUS") != nullptr;
   std::vector<std::string> written;
-  for (Line& line : LinesOf(GetParam())) {
+  for (PlanLine& line : LinesOf(GetParam())) {
     if (line.is_plan) {
       SCOPED_TRACE(line.text);
       const absl::StatusOr<PlanClaim> claim = ClaimOf(line);
@@ -175,7 +175,7 @@ TEST_P(FalseRulesInPlans, AreRefusedWhereTheyAreUsed) {
         ExpectRefused(verdict, line.reason);
       }
     }
-    written.push_back(TextOf(line));
+    written.push_back(TextOfLine(line));
   }
   if (write) {
     ASSERT_TRUE(WriteFileAtomically(GetParam(), absl::StrJoin(written, "\n") + "\n").ok());
@@ -230,7 +230,7 @@ TEST(CorpusOfFalsePlans, IsAsLargeAsWasPromised) {
   std::map<std::string, Count> counts;  // by class
   for (const std::string& path : Files()) {
     Count& count = counts[std::filesystem::path(path).stem().string()];
-    for (const Line& line : LinesOf(path)) {
+    for (const PlanLine& line : LinesOf(path)) {
       if (line.is_plan && !line.is_open) ++(line.is_true ? count.accepted : count.refused);
     }
   }

@@ -9,16 +9,17 @@
 #include "pcg/support/status_macros.h"
 
 namespace isomer {
+
+AttributePattern IntegersAttribute(std::string name, const std::vector<int64_t>& values) {
+  std::vector<IntExpr> list;
+  for (int64_t value : values) list.push_back(IntExpr::Constant(value));
+  return {std::move(name), list};
+}
+
 namespace {
 
 AttributePattern Integer(std::string name, int64_t value) {
   return {std::move(name), IntExpr::Constant(value)};
-}
-
-AttributePattern Integers(std::string name, const std::vector<int64_t>& values) {
-  std::vector<IntExpr> list;
-  for (int64_t value : values) list.push_back(IntExpr::Constant(value));
-  return {std::move(name), list};
 }
 
 struct Known {
@@ -248,8 +249,8 @@ OperatorTranslator::Result OperatorTranslator::Split(const ForeignOperator& op,
                           format_ == ForeignFormat::kTaso
                               ? SplitAtSeams(x, axis, parts, fresh, ties_)
                               : SplitEvenly(x, axis, parts, fresh, ties_));
-  const PatternRef split =
-      Emit(OpKind::kSplit, {x.ref}, {Integer("axis", axis - x.rank()), Integers("sizes", {})});
+  const PatternRef split = Emit(OpKind::kSplit, {x.ref},
+                                {Integer("axis", axis - x.rank()), IntegersAttribute("sizes", {})});
   split_sizes_.push_back({split.node, {}});
   std::vector<TypedTensor> outputs;
   for (int p = 0; p < parts; ++p) {
@@ -286,7 +287,7 @@ OperatorTranslator::Result OperatorTranslator::Transpose(const ForeignOperator& 
   }
   if (digits != 0) return absl::InvalidArgumentError("PM_PERM is no permutation");
   if (moved.empty()) return Result({x});
-  AttributePattern attribute = Integers("perm", perm);
+  AttributePattern attribute = IntegersAttribute("perm", perm);
   if (moved.size() == 2) attribute.value = SwapAxes{moved[1], moved[0]};
   y.ref = Emit(OpKind::kTranspose, {x.ref}, {attribute});
   return Result({std::move(y)});

@@ -11,6 +11,9 @@
 
 namespace isomer {
 
+// An attribute that is a list of constants.
+AttributePattern IntegersAttribute(std::string name, const std::vector<int64_t>& values);
+
 // Adds calls to a pattern. Sizes in attributes are kept beside it until all sizes are known.
 class OperatorTranslator {
  public:

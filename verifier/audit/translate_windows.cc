@@ -10,12 +10,6 @@ namespace {
 
 constexpr int64_t kSame = 0;  // of PM_PAD; 1 is valid
 
-AttributePattern Integers(std::string name, const std::vector<int64_t>& values) {
-  std::vector<IntExpr> list;
-  for (int64_t value : values) list.push_back(IntExpr::Constant(value));
-  return {std::move(name), list};
-}
-
 // a / b, if that is a number for all sizes.
 absl::StatusOr<int64_t> Ratio(const Extent& a, const Extent& b) {
   for (int64_t ratio = 1; ratio <= 64; ++ratio) {
@@ -50,7 +44,7 @@ absl::StatusOr<OperatorTranslator::Window> OperatorTranslator::SlideWindow(
     window.sizes[i] = x.shape[2 + i] + around - (kernel - 1);
   }
   begin.insert(begin.end(), end.begin(), end.end());
-  window.attributes = {Integers("padding", begin), Integers("stride", strides)};
+  window.attributes = {IntegersAttribute("padding", begin), IntegersAttribute("stride", strides)};
   return window;
 }
 
@@ -74,7 +68,7 @@ OperatorTranslator::Result OperatorTranslator::Convolution(const ForeignOperator
   } else {
     ISOMER_RETURN_IF_ERROR(ties_->Equal(x.shape[1], w.shape[1] * groups));
   }
-  window.attributes.push_back(Integers("dilation", {1, 1}));
+  window.attributes.push_back(IntegersAttribute("dilation", {1, 1}));
   window.attributes.push_back({"groups", IntExpr::Constant(groups)});
   TypedTensor y = x;
   y.ref = Emit(OpKind::kConv2d, {x.ref, w.ref}, std::move(window.attributes));
@@ -91,7 +85,7 @@ OperatorTranslator::Result OperatorTranslator::Pool(OpKind kind, const ForeignOp
   }
   ISOMER_ASSIGN_OR_RETURN(Window window, SlideWindow(op, x));
   window.attributes.push_back(
-      Integers("kernel", {*op.Find("PM_KERNEL_H"), *op.Find("PM_KERNEL_W")}));
+      IntegersAttribute("kernel", {*op.Find("PM_KERNEL_H"), *op.Find("PM_KERNEL_W")}));
   if (kind == OpKind::kAvgPool) {
     window.attributes.push_back({"count_include_pad", IntExpr::Constant(0)});
   }
@@ -128,9 +122,10 @@ OperatorTranslator::Result OperatorTranslator::Enlarge(const ForeignOperator& op
     y.shape[i] = to;
     y.seams[i] = {};
   }
-  y.ref = Emit(
-      OpKind::kPad, {w.ref},
-      {{"mode", IntExpr::Constant(0)}, Integers("padding", padding), {"value", NumberExpr{0, {}}}});
+  y.ref = Emit(OpKind::kPad, {w.ref},
+               {{"mode", IntExpr::Constant(0)},
+                IntegersAttribute("padding", padding),
+                {"value", NumberExpr{0, {}}}});
   return Result({std::move(y)});
 }
 

@@ -168,7 +168,7 @@ class ElementwiseCall {
 };
 
 // One piece of a row in which every operand is one run.
-struct Piece {
+struct RunPiece {
   int64_t length;
   std::vector<double> firsts, steps;
 };
@@ -178,7 +178,7 @@ bool IsComparison(OpKind kind) {
 }
 
 // Where a - b is negative, 0 and positive: a comparison is the same throughout each.
-bool AddComparison(const Piece& piece, ElementwiseCall* call, RunWriter* out) {
+bool AddComparison(const RunPiece& piece, ElementwiseCall* call, RunWriter* out) {
   const double difference = piece.firsts[0] - piece.firsts[1];
   const double step = piece.steps[0] - piece.steps[1];
   for (int i : {0, 1}) {
@@ -205,7 +205,7 @@ bool AddComparison(const Piece& piece, ElementwiseCall* call, RunWriter* out) {
 }
 
 // Sums, integer multiples and casts of integers at equal distances are such integers.
-bool AddLinear(const Piece& piece, ElementwiseCall* call, RunWriter* out) {
+bool AddLinear(const RunPiece& piece, ElementwiseCall* call, RunWriter* out) {
   if (!call->IsLinear(piece.steps)) return false;
   std::vector<double> lasts = piece.firsts;
   const double steps = static_cast<double>(piece.length - 1);
@@ -221,7 +221,7 @@ bool AddLinear(const Piece& piece, ElementwiseCall* call, RunWriter* out) {
   return true;
 }
 
-bool AddPiece(const Piece& piece, ElementwiseCall* call, RunWriter* out) {
+bool AddPiece(const RunPiece& piece, ElementwiseCall* call, RunWriter* out) {
   const bool is_constant = piece.length == 1 || std::all_of(piece.steps.begin(), piece.steps.end(),
                                                             [](double step) { return step == 0; });
   if (is_constant) {
@@ -264,7 +264,7 @@ std::optional<TensorRuns> ElementByElement(const std::vector<const TensorRuns*>&
   const int64_t rows = SizeProduct(sizes) / row_size;
   if (rows > kMostRuns) return std::nullopt;
   RunWriter out(sizes);
-  Piece piece;
+  RunPiece piece;
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<RowReader> readers;
     for (const TensorRuns* operand : operands) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "optimizer/proposal/launch_text.h"
 
 namespace isomer {
 namespace {
@@ -179,7 +181,39 @@ TEST(LaunchSettings, NamesWhatIsNotModelled) {
                    "precompute_float8_dynamic_scale_for_fsdp = false\n")
                   .not_modelled,
               UnorderedElementsAre("parallelism.enable_async_tensor_parallel",
+                                   "activation_checkpoint.selective_ac_option (2, where nothing "
+                                   "is said)",
                                    "float8.enable_fsdp_float8_all_gather"));
+}
+
+// Every second layer where nothing is said.
+TEST(LaunchSettings, TorchtitanComputesAgainByDefault) {
+  const std::string section = "[training]\n[activation_checkpoint]\n";
+  for (const auto& [settings, mode, is_modelled] :
+       {std::tuple("", RecomputeMode::kSelective, false),
+        std::tuple("mode = \"selective\"\n", RecomputeMode::kSelective, false),
+        std::tuple("selective_ac_option = \"op\"\n", RecomputeMode::kSelective, true),
+        std::tuple("mode = \"none\"\n", RecomputeMode::kNone, true),
+        std::tuple("mode = \"full\"\n", RecomputeMode::kFull, true)}) {
+    const LaunchSettings launch = Read(section + settings);
+    EXPECT_EQ(launch.grid.recomputation, mode) << settings;
+    EXPECT_EQ(launch.not_modelled.empty(), is_modelled) << settings;
+  }
+}
+
+TEST(LaunchSettings, WhatIsWrittenForTorchtitanSaysWhatIsComputedAgain) {
+  for (const RecomputeMode mode :
+       {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
+    GridRequest grid;
+    grid.micro_batch_size = 1;
+    grid.update = UpdateMethod::kShardedWeights;
+    grid.recomputation = mode;
+    const auto text = LaunchTextOf("torchtitan", grid, 8, 64, DataType::kBFloat16);
+    ASSERT_TRUE(text.ok()) << text.status();
+    const LaunchSettings launch = Read(text->text);
+    EXPECT_EQ(launch.grid.recomputation, mode);
+    EXPECT_TRUE(launch.not_modelled.empty()) << text->text;
+  }
 }
 
 TEST(LaunchSettings, ReadsWhatIsSharded) {

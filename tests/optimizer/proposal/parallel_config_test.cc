@@ -2,6 +2,7 @@
 #include "optimizer/proposal/grid_estimate.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -204,6 +205,21 @@ output "loss" = %7
   EXPECT_THAT(contexts_of(model_of(1, attention)), testing::ElementsAre(1, 2, 4, 8));
   EXPECT_THAT(contexts_of(model_of(8, attention)), testing::ElementsAre(1));
   EXPECT_THAT(contexts_of(model_of(2, "relu(%5)")), testing::ElementsAre(1));
+}
+
+// However large the batch is, each number of stages has as many micro-batches as are worth it.
+TEST_F(Grids, MicroBatchesOfLargeBatchesAreLarge) {
+  for (const int64_t batch : {64, 4096, 262144}) {
+    Prepare(ResidualModel(8, batch, 16, 32), 1, 8);
+    std::map<int64_t, std::set<int64_t>> micro_batches;
+    for (const ConfigEstimate& estimate : Enumerate(int64_t{1} << 40)) {
+      const ParallelConfig& config = estimate.config;
+      if (config.micro_batches > 1) micro_batches[config.stages].insert(config.micro_batches);
+    }
+    for (const int64_t stages : {2, 4, 8}) {
+      EXPECT_TRUE(micro_batches[stages].contains(8 * stages)) << batch << ", " << stages;
+    }
+  }
 }
 
 // Also those that are not worth an estimate else: 16 micro-batches are of 1 or 3 samples, or of 6.

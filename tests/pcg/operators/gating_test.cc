@@ -13,16 +13,16 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Sizes {
+struct GateSizes {
   int64_t g, s, e, c;
 };
 
-Tensor RandomGates(const Sizes& n, uint64_t seed) {
+Tensor RandomGates(const GateSizes& n, uint64_t seed) {
   return OutputOf("softmax", {Random({n.g, n.s, n.e}, seed)});
 }
 
 // GShard's algorithm 1, step by step over the tokens of each group.
-std::vector<Tensor> StepByStep(const Sizes& n, const Tensor& gates, int64_t seed, bool random) {
+std::vector<Tensor> StepByStep(const GateSizes& n, const Tensor& gates, int64_t seed, bool random) {
   Tensor combine({n.g, n.s, n.e, n.c}), aux({n.g});
   for (int64_t g = 0; g < n.g; ++g) {
     std::vector<int64_t> taken(n.e, 0), first(n.s), second(n.s);
@@ -64,7 +64,7 @@ std::vector<Tensor> StepByStep(const Sizes& n, const Tensor& gates, int64_t seed
 }
 
 TEST(Top2Gating, IsTheAlgorithm) {
-  for (const Sizes& n : {Sizes{2, 8, 4, 3}, {1, 12, 3, 5}, {3, 5, 2, 5}, {1, 9, 6, 1}}) {
+  for (const GateSizes& n : {GateSizes{2, 8, 4, 3}, {1, 12, 3, 5}, {3, 5, 2, 5}, {1, 9, 6, 1}}) {
     for (uint64_t seed = 1; seed <= 5; ++seed) {
       const Tensor gates = RandomGates(n, seed);
       for (const bool random : {true, false}) {
@@ -84,7 +84,7 @@ TEST(Top2Gating, IsTheAlgorithm) {
 }
 
 TEST(Top2Gating, NoExpertTakesMoreThanItsCapacity) {
-  const Sizes n = {2, 16, 4, 3};
+  const GateSizes n = {2, 16, 4, 3};
   const Tensor y =
       OutputOf("top2_gating(capacity=3,random=0)", {RandomGates(n, 1), Filled({}, {0})});
   for (int64_t g = 0; g < n.g; ++g) {
@@ -97,7 +97,7 @@ TEST(Top2Gating, NoExpertTakesMoreThanItsCapacity) {
 }
 
 TEST(Top2Gating, WithRoomForAllWeightsSumToOneOverTwoExperts) {
-  const Sizes n = {2, 6, 4, 12};
+  const GateSizes n = {2, 6, 4, 12};
   const Tensor y =
       OutputOf("top2_gating(capacity=12,random=0)", {RandomGates(n, 1), Filled({}, {0})});
   for (int64_t token = 0; token < n.g * n.s; ++token) {
@@ -142,7 +142,7 @@ TEST(Top2Gating, RefusesWhatDoesNotFit) {
 }
 
 // Token by token: each choice takes the next slot of its expert.
-std::vector<Tensor> RoutedStepByStep(const Sizes& n, int64_t k, const Tensor& scores,
+std::vector<Tensor> RoutedStepByStep(const GateSizes& n, int64_t k, const Tensor& scores,
                                      const Tensor& bias) {
   Tensor weights({n.g, n.s, k}), slots({n.g, n.s, k}), tokens({n.g, n.e, n.c});
   for (int64_t g = 0; g < n.g; ++g) {
@@ -169,7 +169,7 @@ std::vector<Tensor> RoutedStepByStep(const Sizes& n, int64_t k, const Tensor& sc
 }
 
 TEST(TopKRouting, IsTheLoopOverTokens) {
-  for (const Sizes& n : {Sizes{2, 8, 4, 3}, {1, 12, 6, 2}, {3, 5, 3, 5}}) {
+  for (const GateSizes& n : {GateSizes{2, 8, 4, 3}, {1, 12, 6, 2}, {3, 5, 3, 5}}) {
     for (const int64_t k : {1, 2, 3}) {
       const Tensor scores = RandomGates(n, 3), bias = Random({n.e}, 5);
       const std::string call =

@@ -75,7 +75,7 @@ int64_t Place(const Value& value, const Point& point, const std::vector<int64_t>
   return at;
 }
 
-DataType DtypeOf(int type) {
+DataType DtypeOfCudnn(int type) {
   return type == cudnn::kBFloat16  ? DataType::kBFloat16
          : type == cudnn::kFloat16 ? DataType::kFloat16
                                    : DataType::kFloat32;
@@ -84,7 +84,7 @@ int64_t OffsetOf(const Value& value, int64_t i) {
   const Point point = PointOf(value, i);
   int64_t offset = 0;
   for (size_t d = 0; d < point.size(); ++d) offset += point[d] * value.strides[d];
-  return offset * BytesPerElement(DtypeOf(value.type));
+  return offset * BytesPerElement(DtypeOfCudnn(value.type));
 }
 void Load(Value* value) {
   value->elements.resize(value->count());
@@ -93,7 +93,7 @@ void Load(Value* value) {
     if (value->is_scalar) {
       std::memcpy(&element, value->data, sizeof element);
     } else {
-      LoadElements(DtypeOf(value->type), value->data + OffsetOf(*value, i), 1, &element);
+      LoadElements(DtypeOfCudnn(value->type), value->data + OffsetOf(*value, i), 1, &element);
     }
     value->elements[i] = element;
   }
@@ -105,8 +105,8 @@ void Keep(Value* value) {
     auto element = static_cast<float>(value->elements[i]);
     char rounded[4];
     char* const to = value->data == nullptr ? rounded : value->data + OffsetOf(*value, i);
-    StoreElements(&element, 1, DtypeOf(value->type), to);
-    LoadElements(DtypeOf(value->type), to, 1, &element);
+    StoreElements(&element, 1, DtypeOfCudnn(value->type), to);
+    LoadElements(DtypeOfCudnn(value->type), to, 1, &element);
     value->elements[i] = element;
   }
 }

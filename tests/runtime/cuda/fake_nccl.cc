@@ -81,7 +81,7 @@ int64_t BytesOf(int type) {
       return 4;
   }
 }
-DataType DtypeOf(int type) {
+DataType DtypeOfNccl(int type) {
   switch (type) {
     case nccl::kFloat16:
       return DataType::kFloat16;
@@ -105,7 +105,7 @@ std::vector<char> SumOf(const Clique::Meeting& meeting, size_t begin, size_t cou
     terms.push_back(static_cast<const char*>(call.send) + begin * element);
   }
   std::vector<char> sum(count * element);
-  SumElements(DtypeOf(first.type), terms, static_cast<int64_t>(count), sum.data());
+  SumElements(DtypeOfNccl(first.type), terms, static_cast<int64_t>(count), sum.data());
   return sum;
 }
 
