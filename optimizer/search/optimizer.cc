@@ -294,6 +294,15 @@ class Optimizer {
     return false;
   }
 
+  // Of a pipeline.
+  std::string WhatDivides() const {
+    const Graph& graph = run_.model.graph;
+    return absl::StrCat("devices (", run_.devices, ") divide by stages, a batch (",
+                        BatchSize(graph),
+                        ") by the other devices and as many micro-batches as stages",
+                        MixesSamples(graph) ? ", and this model needs all samples at once" : "");
+  }
+
   absl::Status NoPlan() const {
     const Graph& graph = run_.model.graph;
     if (run_.step.HasMicroBatches()) return NoPlanOfStep();
@@ -303,20 +312,17 @@ class Optimizer {
           " devices and is at most the number of the model's calls, ", NumCalls(graph)));
     }
     if (run_.options.plan == "pipeline") {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--plan=pipeline: no cut of ", NumCalls(graph), " calls into stages of as many of ",
-          run_.devices, " devices leaves micro-batches that these devices share"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--plan=pipeline: none of ", NumCalls(graph), " calls: ", WhatDivides()));
     }
     if (!run_.IsBoundToStages()) {
       return absl::ResourceExhaustedError(absl::StrCat("no plan of ", graph.num_nodes(),
                                                        " operators and weights on ", run_.devices,
                                                        " devices is small enough to be simulated"));
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "constraints: no pipeline of ", run_.restrictions.least_stages(),
-        " stages or more keeps to them: devices (", run_.devices, ") divide by stages, a batch (",
-        BatchSize(graph), ") by the other devices and as many micro-batches as stages",
-        MixesSamples(graph) ? ", and this model needs all samples at once" : ""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("constraints: no pipeline of ", run_.restrictions.least_stages(),
+                     " stages or more keeps to them: ", WhatDivides()));
   }
 
   // What CheckStepConstraint does not know before the search.

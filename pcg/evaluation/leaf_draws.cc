@@ -62,18 +62,45 @@ double Random::Normal() {  // Box and Muller's.
   return radius * std::cos(2 * 3.14159265358979323846 * Uniform());
 }
 
-LeafRole RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& users, NodeId id) {
+namespace {
+
+// By what whole number the call multiplies whole numbers, as what makes the place of a row from its
+// number and a place in it; 1: by none.
+int64_t WholeFactor(const Node& node) {
+  if (node.op.kind() != OpKind::kScale || IsFloat(node.outputs[0].dtype)) return 1;
+  const double factor = node.op.Number("factor");
+  constexpr double kMost = int64_t{1} << 40;
+  return factor >= 2 && factor <= kMost && factor == std::floor(factor)
+             ? static_cast<int64_t>(factor)
+             : 1;
+}
+
+// `factor`: of what the leaf has been multiplied with on the way to here; what is added then is a
+// place within so many.
+LeafRole RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& users, NodeId id,
+                int64_t factor) {
   for (const Graph::Use& use : users[id.value]) {
     const Node& user = graph.node(use.user);
     const OpKind kind = user.op.kind();
-    if (IsParallel(kind) || IsLayout(kind) || kind == OpKind::kCast) {
-      return RoleOf(graph, users, use.user);
+    const bool passes = IsParallel(kind) || IsLayout(kind) || kind == OpKind::kCast ||
+                        (kind == OpKind::kAdd && factor > 1);
+    if (passes) return RoleOf(graph, users, use.user, factor);
+    if (const int64_t more = WholeFactor(user); more > 1 && factor == 1) {
+      return RoleOf(graph, users, use.user, more);
     }
     LeafRole role{.kind = kind, .operand = use.operand};
-    if (IsIndexOperand(kind, use.operand)) role.limit = IndexLimit(graph, user);
+    if (IsIndexOperand(kind, use.operand)) {
+      role.limit = std::max<int64_t>(1, IndexLimit(graph, user) / factor);
+    }
     return role;
   }
   return {};
+}
+
+}  // namespace
+
+LeafRole RoleOf(const Graph& graph, const std::vector<std::vector<Graph::Use>>& users, NodeId id) {
+  return RoleOf(graph, users, id, /*factor=*/1);
 }
 
 bool StartsAtOne(const LeafRole& role) {

@@ -29,7 +29,7 @@ class Random {
 };
 
 // What a leaf is for: its first use that is no parallel or layout operator, looked for through
-// those.
+// those; through Scale by a whole number, too, where that makes places of rows from their numbers.
 struct LeafRole {
   OpKind kind = OpKind::kInput;
   int operand = 0;

@@ -1,9 +1,11 @@
 // ONNX operators that look between elements, and those that transform spectra. What is expected
 // of more than a few elements is PyTorch's.
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "runtime/data/input_binding.h"
 #include "tests/models/onnx_node.h"
 
 namespace isomer {
@@ -126,6 +128,22 @@ TEST(OnnxRoiAlign, AveragesOfPointsInCells) {
   OnnxNodeRun open("RoiAlign", 16);
   open.Open({2, 2, 4, 4}).Open({2, 4}).Open({2}, onnx::TensorProto::INT64);
   EXPECT_THAT(std::string(open.Import().status().message()), HasSubstr("sampling_ratio 0"));
+}
+
+// What is drawn for the samples of rois is the number of one.
+TEST(OnnxRoiAlign, SamplesAreNumbersOfSamples) {
+  OnnxNodeRun run("RoiAlign", 16);
+  run.Open({3, 2, 4, 4}).Open({5, 4}).Open({5}, onnx::TensorProto::INT64);
+  const auto model = run.With("sampling_ratio", 2).Import();
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<ModelInput> inputs = InputsForData(model->graph);
+  const auto samples = std::find_if(inputs.begin(), inputs.end(), [](const ModelInput& input) {
+    return input.type.dtype == DataType::kInt64;
+  });
+  ASSERT_NE(samples, inputs.end());
+  EXPECT_TRUE(samples->range.is_integer);
+  EXPECT_EQ(samples->range.least, 0);
+  EXPECT_EQ(samples->range.most, 2);
 }
 
 TEST(OnnxCol2Im, OverlappingWindowsAreAdded) {

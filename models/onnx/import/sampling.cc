@@ -379,8 +379,8 @@ void ImportRoiAlign(NodeImporter& node) {
   TensorRef index = Apply(node, OpKind::kMul, along[0].index, static_cast<double>(image[1]));
   index = Apply(node, OpKind::kAdd, index, along[1].index);
   const int64_t elements = image[0] * image[1];
-  const TensorRef of_sample = Apply(node, OpKind::kMul, Cast(node, samples, DataType::kInt64),
-                                    static_cast<double>(elements));
+  const TensorRef of_sample =
+      Scaled(node, Cast(node, samples, DataType::kInt64), static_cast<double>(elements));
   index = Reshaped(node,
                    Apply(node, OpKind::kAdd, index, Reshaped(node, of_sample, {1, n, 1, 1, 1, 1})),
                    together);

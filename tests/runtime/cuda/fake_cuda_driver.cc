@@ -510,15 +510,23 @@ CublasLt MakeProducts() {
   return lt;
 }
 
-// The name of a library: what it is loaded by.
+// The name of a library: what it is loaded by. What devices with other settings compile again is
+// kept: the host's compiler is what takes long.
 absl::StatusOr<std::string> Compile(absl::string_view text, absl::string_view) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::string, std::less<>>;
   const std::string path =
       absl::StrCat(testing::TempDir(), "/fake_cuda_", getpid(), "_", fake_cuda_compilations++);
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (const auto library = known->find(text); library != known->end()) return library->second;
+  }
   std::ofstream(path + ".cc") << text;
   const std::string command = absl::StrCat(
       ISOMER_CXX_COMPILER, " -std=c++20 -O0 -w -fPIC -shared -o ", path, ".so ", path, ".cc");
   if (std::system(command.c_str()) != 0) return absl::InvalidArgumentError(command);
-  return path + ".so";
+  const std::lock_guard<std::mutex> lock(mutex);
+  return known->emplace(text, path + ".so").first->second;
 }
 
 }  // namespace
