@@ -40,7 +40,6 @@ SLOW = (
     (r"^isomer-verify mutate$|^isomer-verify mutate +#", "a minute"),
     (r"--out=F --(list_proposers|policy=)", "10 s each; README.md has searches like these"),
     (r"^isomer-run /tmp/gpt\.plan", "half a minute"),
-    (r"zoo:deepseek_v3.*--expert=64", "a quarter of a minute; bench/published has it"),
     (r"zoo:gpt_175b --batch_size=1024|gpt\.plan --machine=dgx_h100", "half a minute each"),
 )
 
