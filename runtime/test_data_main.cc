@@ -125,8 +125,7 @@ absl::StatusOr<std::string> RunPlanOnSet(const Plan& plan, const OnnxTestSet& se
   if (!comparison.compared() && worst.error > 0) {
     return absl::StrFormat(
         "none of %d outputs and %d gradients is off by more than rounding alone may change it, "
-        "which "
-        "is more than it is",
+        "which is more than it is",
         expected.outputs.size(), expected.gradients.size());
   }
   const size_t left_out = comparison.not_comparable.size();

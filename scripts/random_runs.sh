@@ -115,9 +115,10 @@ draw_plan() {
   pick data_parallel zero3 megatron published pipeline grid grid
   # What the update drawn before contradicts is refused, as it should be; but not here.
   [[ $picked == zero3 && ($mode == inference || ${options[*]} != *--update=@(auto|sharded_weights)*) ]] && picked=data_parallel
-  options+=("--plan=$picked")
-  [[ $picked =~ ^(pipeline|grid)$ ]] || draw_whole_machine
-  if [[ ${options[-1]} == --plan=grid ]]; then
+  local plan=$picked
+  options+=("--plan=$plan")
+  [[ $plan =~ ^(pipeline|grid)$ ]] || draw_whole_machine
+  if [[ $plan == grid ]]; then
     pick 1 1 2 4 && options+=("--tensor=$picked")
     pick 1 1 1 2 4 && options+=("--context=$picked")
     [[ $picked != 1 ]] && pick all_gather all_to_all auto && options+=("--context_exchange=$picked")

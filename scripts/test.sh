@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, fuzzes the readers and attacks the verifier for 30 s each,
+# Installs what is missing, builds, fuzzes the readers and attacks the verifier for 45 s each,
 # runs every test. Arguments go to ctest, and then nothing is fuzzed or attacked:
 # scripts/test.sh -R pcg
 # ISOMER_PRESET chooses another preset of CMakePresets.json (release is the default).
@@ -11,7 +11,7 @@ scripts/install_dependencies.sh
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"
 if (($# == 0)); then
-  scripts/fuzz.sh 30
-  [[ $preset != release ]] || scripts/attack.sh 30
+  scripts/fuzz.sh 45
+  [[ $preset != release ]] || scripts/attack.sh 45
 fi
 exec ctest --test-dir "build/$preset" --output-on-failure -j2 "$@"

@@ -122,12 +122,7 @@ class GridSearch {
     std::optional<Pipeline> by_hand, found;
     if (!options_.restricted) {
       absl::StatusOr<Pipeline> mapped = MapByHand(config);
-      if (absl::IsNotFound(mapped.status())) {
-        // There is no such plan: the limits are of those that there are.
-        --mapped_;
-        calls_ -= CallsOf(config);
-        return absl::OkStatus();
-      }
+      if (absl::IsNotFound(mapped.status())) return absl::OkStatus();
       ISOMER_RETURN_IF_ERROR(mapped.status());
       by_hand = *std::move(mapped);
       if (searches) options_.prefetch(by_hand->mapped, config);

@@ -98,7 +98,7 @@ class Enumerator {
     const Constraints::OfStep& step = options_.step;
     std::vector<int64_t> sizes;
     if (!step.micro_batches) {
-      // Of a large batch smaller ones are too many; twice as large are as many as half of these.
+      // As many as are worth it for each stage, however large the batch is; and half as many.
       const int64_t least =
           batch_ * degrees.tensor / (options_.policy.micro_batches_per_stage * options_.devices);
       const int64_t most = degrees.context > 1 ? 1

@@ -268,11 +268,13 @@ absl::Status CheckSearchOptions(const OptimizeRequest& request) {
     ISOMER_RETURN_IF_ERROR(RefuseOptions(request, {"search", "budget", "alpha", "seed", "split"},
                                          absl::StrCat("does not go with --plan=", request.plan)));
   }
-  const bool has_no_choice = request.plan == kPipeline || request.plan == kGrid;
-  if (has_no_choice && request.whole_machine) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--whole_machine does not go with --plan=", request.plan,
-        request.plan == kPipeline ? ": it has no pipelines" : ", whose degrees say the devices"));
+  if (request.whole_machine && request.plan == kPipeline) {
+    return absl::InvalidArgumentError(
+        "--whole_machine does not go with --plan=pipeline: it has no pipelines");
+  }
+  if (request.whole_machine && request.plan == kGrid) {
+    return absl::InvalidArgumentError(
+        "--whole_machine does not go with --plan=grid, whose degrees say the devices");
   }
   const std::string why = absl::StrCat("does not go with --search=", request.search);
   const bool is_without_algebra = request.search == "mcmc" || request.search == "exhaustive";

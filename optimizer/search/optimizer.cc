@@ -294,7 +294,7 @@ class Optimizer {
     return false;
   }
 
-  // Of a pipeline.
+  // What a pipeline needs, beside calls for its stages.
   std::string WhatDivides() const {
     const Graph& graph = run_.model.graph;
     return absl::StrCat("devices (", run_.devices, ") divide by stages, a batch (",
@@ -306,12 +306,12 @@ class Optimizer {
   absl::Status NoPlan() const {
     const Graph& graph = run_.model.graph;
     if (run_.step.HasMicroBatches()) return NoPlanOfStep();
-    if (run_.options.plan == "pipeline" && !HasStages()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--plan=pipeline: no number of stages from 2 on divides ", run_.devices,
-          " devices and is at most the number of the model's calls, ", NumCalls(graph)));
-    }
-    if (run_.options.plan == "pipeline") {
+    if (run_.options.plan == kPipeline) {
+      if (!HasStages()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--plan=pipeline: no number of stages from 2 on divides ", run_.devices,
+            " devices and is at most the number of the model's calls, ", NumCalls(graph)));
+      }
       return absl::InvalidArgumentError(
           absl::StrCat("--plan=pipeline: none of ", NumCalls(graph), " calls: ", WhatDivides()));
     }

@@ -307,7 +307,7 @@ TEST(Inference, TheBatchOfMostThroughputIsSharedOutByAllDevices) {
   for (const char* batch : {"1", "2", "3", "6", "12", "24"}) {
     EXPECT_THAT(summary, HasSubstr(absl::StrCat("\"batch\": ", batch, ",")));
   }
-  EXPECT_THAT(result.out, HasSubstr("over 3 devices of a node"));
+  EXPECT_THAT(result.out, HasSubstr("batch in 8 micro-batches over 3 devices of a node"));
 }
 
 // Three data-parallel pipelines cannot share out a batch of 1 or 2.

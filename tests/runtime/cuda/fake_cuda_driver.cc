@@ -331,14 +331,14 @@ constexpr int kNotSupported = 15, kInvalid = 7;
 constexpr size_t kFakeWorkspace = 1024;
 
 int64_t BytesOfType(int type) { return type == cublas_lt::kFloat32 ? 4 : 2; }
-DataType DtypeOfProducts(int type) {
+DataType DtypeOfCublas(int type) {
   return type == cublas_lt::kFloat32    ? DataType::kFloat32
          : type == cublas_lt::kBFloat16 ? DataType::kBFloat16
                                         : DataType::kFloat16;
 }
 float LoadOne(int type, const void* data, int64_t i) {
   float value = 0;
-  LoadElements(DtypeOfProducts(type), static_cast<const char*>(data) + i * BytesOfType(type), 1,
+  LoadElements(DtypeOfCublas(type), static_cast<const char*>(data) + i * BytesOfType(type), 1,
                &value);
   return value;
 }
@@ -495,11 +495,11 @@ CublasLt MakeProducts() {
                 of_row += LoadOne(a.type, a_data, at(a, op.transpose_a, row, i));
               }
               StoreElements(
-                  &of_row, 1, DtypeOfProducts(op.bias_type),
+                  &of_row, 1, DtypeOfCublas(op.bias_type),
                   static_cast<char*>(const_cast<void*>(op.bias)) + row * BytesOfType(op.bias_type));
             }
             if (op.epilogue == 4) sum += LoadOne(op.bias_type, op.bias, row);
-            StoreElements(&sum, 1, DtypeOfProducts(d.type),
+            StoreElements(&sum, 1, DtypeOfCublas(d.type),
                           static_cast<char*>(d_data) + place * BytesOfType(d.type));
           }
         }

@@ -16,7 +16,6 @@
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/cuda/cuda_backend.h"
 #include "runtime/execution/make_backend.h"
-#include "tests/from_environment.h"
 #include "tests/runtime/cuda/fake_cuda_driver.h"
 #include "tests/runtime/kernel_checker.h"
 #include "tests/runtime/staging_backend.h"
@@ -196,17 +195,12 @@ void CheckAll(const std::shared_ptr<Backend>& backend) {
       Checker(example, backend, layouts).CheckWholeCall();
     }
   }
-  // Of each operator the first example in parts, too: of the others every one takes minutes, half
-  // of them in the host's compiler. ISOMER_ALL_SHARDS=1: all of them.
-  const bool all = FromEnvironment("ISOMER_ALL_SHARDS", 0) != 0;
-  std::set<OpKind> seen;
   for (const ExampleCall& example : Examples()) {
-    const bool in_parts = seen.insert(example.op.kind()).second || all;
     for (const ExampleCall& call : Variants(example)) {
       SCOPED_TRACE(call.name);
       Checker checker(call, backend);
       checker.CheckWholeCall();
-      if (in_parts && call.name == example.name) checker.CheckEveryShard();
+      if (call.name == example.name) checker.CheckEveryShard();
     }
   }
 }
@@ -216,7 +210,7 @@ TEST(GeneratedKernels, AgreeWithTheDeclarations) {
   CheckAll(recording);
   const auto generated = std::make_shared<HostBackend>(recording->calls());
   EXPECT_THAT(generated->missing(), testing::IsEmpty());
-  EXPECT_GT(generated->size(), 2000);
+  EXPECT_GT(generated->size(), 6000);
   CheckAll(generated);
 }
 

@@ -51,16 +51,12 @@ TEST(Nvrtc, CompilesWhatIsGenerated) {
       examples.push_back(example);
     }
   }
-  // On one of them with all reductions shared by the threads of a block; on the others, that
-  // compile the same text, each a half of the examples.
-  std::vector<ExampleCall> halves[2];
-  for (size_t i = 0; i < examples.size(); ++i) halves[i % 2].push_back(examples[i]);
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
+    // On one of them with all reductions shared by the threads of a block.
     const bool shares = absl::string_view(architecture) == "sm_90";
-    const bool is_first = absl::string_view(architecture) == "sm_80";
     const std::string text =
-        shares ? TextOfExamples(examples, {.shortest_reduction = 2, .fewest_rows = 1})
-               : TextOfExamples(halves[is_first ? 0 : 1]);
+        TextOfExamples(examples, shares ? SharingLimits{.shortest_reduction = 2, .fewest_rows = 1}
+                                        : SharingLimits());
     const auto cubin = CompileForGpu(text, architecture);
     ASSERT_TRUE(cubin.ok()) << cubin.status();
     EXPECT_THAT(*cubin, StartsWith("\177ELF"));
