@@ -100,7 +100,7 @@ class CollectiveLines {
   void AddAll(const Protocol& p) {
     if (kind_ == Collective::kAllToAll) return Pairwise(p);
     Ring(p);
-    Tree(p);
+    if (!cost_.nccl_ || !traits_.is_rooted) Tree(p);
     if (!traits_.is_rooted && NumSpanned() > 1) Hierarchical(p);
   }
 

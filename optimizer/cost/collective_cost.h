@@ -10,10 +10,12 @@
 //   switch reduces   -                               N                   2
 //
 // (Thakur, Rabenseifner, Gropp 2005; Sanders, Speck, Traeff 2009 on double binary trees;
-// nccl-tests, doc/PERFORMANCE.md; NVLink SHARP). A unit's link is shared with sibling groups: its
-// other devices are assumed to run the same collective, so that a group has the share k/u of the
-// link if k of the unit's u devices are members; likewise for a link that several units share.
-// Levels are pipelined, except in the hierarchical algorithm, which is several calls.
+// nccl-tests, doc/PERFORMANCE.md; NVLink SHARP). Broadcasts and reduces pass N bytes over each
+// link, by rings or trees, NCCL's by rings only (nccl, src/graph/tuning.cc). A unit's link is
+// shared with sibling groups: its other devices are assumed to run the same collective, so that a
+// group has the share k/u of the link if k of the unit's u devices are members; likewise for a link
+// that several units share. Levels are pipelined, except in the hierarchical algorithm, which is
+// several calls.
 //
 // NCCL has three protocols: LL, with flags in every 8 bytes, low latency at a quarter of the
 // bandwidth; LL128, flags in every 128 bytes; Simple, with a synchronisation per chunk. Each has

@@ -48,7 +48,15 @@ class DevicesStoodFor {
   DevicesStoodFor(const Machine& machine, const Schedule& schedule, const Task& task)
       : node_size_(machine.devices_per_node()) {
     if (task.whole < 0) return;
-    for (int32_t device : task.devices) ++of_node_[device / node_size_].here;
+    // Those that stay, and those that go and whose buffers stay (symmetric_devices.h).
+    std::vector<int32_t> here;
+    for (const auto& [read, write] : task.transfers) {
+      here.push_back(schedule.buffers[task.reads[read]].device);
+      here.push_back(schedule.buffers[task.writes[write]].device);
+    }
+    std::sort(here.begin(), here.end());
+    here.erase(std::unique(here.begin(), here.end()), here.end());
+    for (int32_t device : here) ++of_node_[device / node_size_].here;
     for (int32_t device : schedule.GroupOf(task)) {
       const auto node = of_node_.find(device / node_size_);
       if (node != of_node_.end()) ++node->second.all;

@@ -11,6 +11,7 @@
 #include "optimizer/mapping/mapping_problem.h"
 #include "optimizer/proposal/search_context.h"
 #include "optimizer/simulator/bucket_choice.h"
+#include "optimizer/simulator/simulator.h"
 #include "optimizer/simulator/stored_bytes.h"
 #include "pcg/support/status_macros.h"
 
@@ -29,12 +30,16 @@ class UpdateChoice {
     if (plans.empty()) plans.push_back({contest_.best().plan, contest_.best().origin});
     const double before_us = contest_.best().step.step_us;
     // A weight that calls arrange is synchronised as a whole where they have copies, and else in
-    // part by who arranges it: other methods are then best, so that each kind has its fastest.
-    std::array<bool, 2> had_fastest = {};
+    // part by who arranges it; gradients of a pipeline are ready all at once, and of other plans
+    // one after the other. Other methods and times are then best, so that each kind has its
+    // fastest.
+    std::array<bool, 4> had_fastest = {};
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
-      const bool is_fastest =
-          !std::exchange(had_fastest[HasCopiedCalls(contender.plan.graph) ? 1 : 0], true);
+      ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
+                              NumMicroBatches(contender.plan.graph, contender.plan.views));
+      const int kind = (HasCopiedCalls(contender.plan.graph) ? 1 : 0) + (moments > 1 ? 2 : 0);
+      const bool is_fastest = !std::exchange(had_fastest[kind], true);
       if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
       // Updates are a small part of a step.
       if (contender.step_us > policy_.near_best * contest_.step_us()) break;
@@ -109,6 +114,7 @@ class UpdateChoice {
       ISOMER_RETURN_IF_ERROR(Predict(contender, &at_other_times));
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
     }
+    KeepFastestOfMethods(&ways);
     KeepPromising(&ways, policy_.update_ways);
     if (is_slow) return absl::OkStatus();
     // Pipelines' gradients are ready all at once, and their plans take longest to predict.
@@ -159,12 +165,25 @@ class UpdateChoice {
     std::erase_if(*ways, [&](const Way& way) { return way.step_us > times * best_us; });
   }
 
+  // The time of each method that is the faster one: what ends buckets is the method's.
+  static void KeepFastestOfMethods(std::vector<Way>* ways) {
+    std::map<UpdateMethod, double> fastest_us;
+    for (const Way& way : *ways) {
+      double& us = fastest_us.try_emplace(way.update.method, way.step_us).first->second;
+      us = std::min(us, way.step_us);
+    }
+    std::erase_if(*ways,
+                  [&](const Way& way) { return way.step_us > fastest_us[way.update.method]; });
+  }
+
   void KeepPromising(std::vector<Way>* ways, int64_t most) const {
     KeepNear(policy_.very_near_best, ways);
     if (ways->size() > static_cast<size_t>(most)) ways->resize(most);
   }
 
-  // The plan's own comes first.
+  // The plan's own comes first. NCCL reduces to one device and broadcasts from it around the rings
+  // that share out what is reduced, with all bytes on each link: owners gain launches of updates,
+  // at most, and where there are many they take long to simulate, being unlike each other.
   std::vector<UpdateMethod> Methods(const Plan& plan, bool is_fastest, bool is_large) const {
     std::vector<UpdateMethod> methods = {plan.update.method};
     if (!options_.method) return methods;
@@ -172,6 +191,8 @@ class UpdateChoice {
                                 UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
       const bool is_common =
           method == UpdateMethod::kSharded || (method == UpdateMethod::kAllReduce && !is_large);
+      const bool are_many = contest_.cost().machine().nccl && plan.num_devices > kMostOwners;
+      if (method == UpdateMethod::kOwner && are_many) continue;
       if (method != methods[0] && (is_common || (is_fastest && !is_large))) {
         methods.push_back(method);
       }

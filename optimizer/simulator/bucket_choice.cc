@@ -42,19 +42,32 @@ std::optional<TaskKind> KindOfGather(TaskKind sum) {
   return std::nullopt;
 }
 
-// The device groups of a step in which each gradient is reduced by itself.
+// The device groups of a step in which each gradient is reduced by itself. When gradients are ready
+// is looked at as if nothing was sent for their weights: by themselves sums take longest, and what
+// calls wait for would wait behind them.
 class Step {
  public:
   Step(const CostModel& cost, const LoweredPlan& lowered)
-      : cost_(cost),
-        graph_(lowered.mapped.graph),
-        schedule_(lowered.schedule),
-        simulation_(Simulate(cost, graph_, schedule_)) {
+      : cost_(cost), graph_(lowered.mapped.graph), schedule_(lowered.schedule) {
     for (const Schedule::HostTensor& parameter : schedule_.parameters) {
       const bool by_moment = parameter.update == UpdateMethod::kShardedGradients;
       if (by_moment || parameter.update == UpdateMethod::kShardedWeights) continue;
       names_[parameter.tensor.node] = NameOf(graph_, parameter);
     }
+    TaskTimes times(cost_, graph_, schedule_);
+    TaskList tasks(LinkQueue(cost_.machine(), 0));
+    std::vector<int32_t> queues;
+    for (const Task& task : schedule_.tasks) {
+      queues.clear();
+      if (task.of_weights && names_.contains(task.node)) {
+        tasks.Add(0, queues, task.deps);
+        continue;
+      }
+      AppendQueues(cost_, schedule_, task, &queues);
+      const TaskTime time = times.Of(task);
+      tasks.Add(PicosecondsOf(time.us), queues, task.deps, PicosecondsOf(time.beyond_links_us));
+    }
+    timeline_ = RunTimeline(tasks);
   }
 
   // The group with the most bytes first.
@@ -65,14 +78,14 @@ class Step {
       update_bytes[{task.devices[0], task.node}] += task.bytes;
     }
     std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Group> groups;
-    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       const auto name = names_.find(task.node);
       const std::optional<Collective> collective = CollectiveOf(task.kind);
       const bool sums = collective.has_value() && TraitsOf(*collective).reduces;
       if (name == names_.end() || task.phase != Phase::kBackward || !sums) continue;
       Picoseconds ready = 0;
-      for (int32_t dep : task.deps) ready = std::max(ready, simulation_.timeline.end[dep]);
+      for (int32_t dep : task.deps) ready = std::max(ready, timeline_.end[dep]);
       Group& group = groups[{task.kind,
                              {task.devices.begin(), task.devices.end()},
                              schedule_.buffers[task.reads[0]].dtype}];
@@ -95,10 +108,10 @@ class Step {
   // Time at which the device has computed all gradients.
   double ComputedUs(int32_t device) const {
     Picoseconds end = 0;
-    for (int32_t t = 0; t < simulation_.tasks.size(); ++t) {
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       const bool computes = IsOfKernel(task.kind);
-      if (computes && task.devices[0] == device) end = std::max(end, simulation_.timeline.end[t]);
+      if (computes && task.devices[0] == device) end = std::max(end, timeline_.end[t]);
     }
     return MicrosecondsOf(end);
   }
@@ -112,8 +125,8 @@ class Step {
   const CostModel& cost_;
   const Graph& graph_;
   const Schedule& schedule_;
-  const Simulation simulation_;
   std::map<NodeId, std::string> names_;  // of parameters reduced once per step
+  Timeline timeline_;                    // without their communication
 };
 
 std::vector<Gradient> Coarsened(const Group& group) {

@@ -196,6 +196,31 @@ TEST(ClassSimulationOfSearches, HasAllDevicesOfANodeWhereItCan) {
   }
 }
 
+// Devices of a node that two axes share out are alike, as those are that one axis does: where nodes
+// are too much, one device of each stage stands for all.
+TEST(ClassSimulationOfPartsOfNodes, KeepsOneDeviceOfEachStage) {
+  LoadOptions load;
+  load.batch_size = 32;
+  Model model = LoadAnyModel("zoo:gpt?layers=2", load).value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(LoadMachine("dgx_h100", 4).value());
+  const RuleIndex index(Rules());
+  CostTables tables(index, cost, {.training = true});
+  GridGraph graphs(model);
+  const ParallelConfig config{
+      .devices = 32, .stages = 2, .micro_batches = 4, .degrees = {.tensor = 2, .context = 2}};
+  const absl::StatusOr<GridPlan> made = PlanOfConfig(&graphs, /*training=*/true, config, &tables);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto step_us = [&](int64_t most_shards, int64_t devices) {
+    const auto lowered = LowerPlanInClasses(made->plan, {8, 1}, most_shards, 10'000'000);
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_EQ(lowered->schedule.num_represented(), devices);
+    return Simulate(cost, lowered->mapped.graph, lowered->schedule).step_us;
+  };
+  const double of_nodes = step_us(10'000'000, 16), of_one = step_us(1, 2);
+  EXPECT_NEAR(of_one, of_nodes, 0.02 * of_nodes);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, ClassSimulation,
     testing::Values(

@@ -288,26 +288,39 @@ struct FoundClasses {
   int64_t whole;
 };
 
-// The first of `wholes` that leaves at most `most_shards`, else that which leaves fewest. Absent
+// How many of the devices may stand for one that is kept.
+int64_t DevicesForEach(const DeviceClasses& classes) {
+  int64_t devices = 1;
+  for (size_t k = 0; k < classes.alike.size(); ++k) {
+    if (classes.alike[k]) devices *= classes.reduced_radix[k];
+  }
+  return devices;
+}
+
+// The first of `wholes` that leaves at most `most_shards`, else that which may keep fewest. Absent
 // where all devices are no more than that, and no fewer stand for them with the first of `wholes`:
 // others would lack devices that meet at the links of a node.
 std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64_t> wholes,
                                         int64_t most_shards, int64_t moments, int64_t represented,
                                         int64_t made, int64_t alike) {
   std::optional<FoundClasses> classes;
-  int64_t fewest = ShardsOf(plan, 1, 1);
+  int64_t fewest = ShardsOf(plan, 1, 1), fewest_kept = fewest;
   for (int64_t whole : wholes) {
     if (whole != wholes[0] && fewest <= most_shards) break;
+    // Devices of a node that is not whole do not meet at its links: they are alike as others are.
     std::optional<DeviceClasses> found = ClassesOfDevices(plan, {.whole = whole,
+                                                                 .node = wholes[0],
                                                                  .alike = alike,
                                                                  .moments = moments,
                                                                  .represented = represented,
                                                                  .widen = true,
-                                                                 .alike_from = wholes[0]});
+                                                                 .alike_from = whole});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, made, represented);
-    if (classes.has_value() && shards >= fewest) continue;
+    const int64_t kept = shards / DevicesForEach(*found);
+    if (classes.has_value() && std::pair(kept, shards) >= std::pair(fewest_kept, fewest)) continue;
     fewest = shards;
+    fewest_kept = kept;
     classes = FoundClasses{*std::move(found), whole};
   }
   return classes;

@@ -65,7 +65,9 @@ class ClassFinder {
     }
     if (options_.alike > 0) stage_ = std::gcd(stage_, options_.alike);
     if (stage_ > 0) weights.insert(stage_);
-    if (plan_.num_devices % options_.whole == 0) weights.insert(options_.whole);
+    for (int64_t weight : {options_.whole, options_.node}) {
+      if (plan_.num_devices % weight == 0) weights.insert(weight);
+    }
     for (int id = 0; id < graph_.num_nodes(); ++id) {
       const MachineView& view = plan_.views[id];
       const std::vector<int64_t> extents = DevicesOfAxes(id);

@@ -46,6 +46,9 @@ struct ClassOptions {
   // Digits that weigh less than so many devices keep their values: all devices of a node, if one is
   // there.
   int64_t whole = 1;
+  // No digit reaches from below so many devices to beyond them: a node, within which devices are
+  // nearer than others.
+  int64_t node = 1;
   // Digits that weigh so many devices or more keep their values, too, as kinds of devices may
   // differ there (Machine::devices_alike); 0: all devices are alike.
   int64_t alike = 0;

@@ -156,6 +156,23 @@ TEST_P(OnPreset, GroupsOfOneShapeCostTheSameToTheBit) {
   }
 }
 
+// All bytes pass each link of NCCL's only algorithm from or to one device: sharing them out takes
+// no longer, whatever the group. The search does not ask for owners of weights there.
+TEST_P(OnPreset, NcclSharesOutInTheTimeThatOneDeviceTakes) {
+  if (!machine_.nccl) return;
+  const auto node = static_cast<int32_t>(machine_.devices_per_node());
+  for (const std::vector<int32_t>& group :
+       {Range(node), Range(4 * node), Range(4, 0, node), Range(2 * node, 0, 2)}) {
+    EXPECT_STREQ(cost_.Choice(Collective::kBroadcast, 4, group).algorithm, "ring");
+    for (int64_t bytes = 4; bytes < int64_t{1} << 34; bytes *= 4) {
+      EXPECT_LE(cost_.Us(Collective::kReduceScatter, bytes, group),
+                cost_.Us(Collective::kReduce, bytes, group));
+      EXPECT_LE(cost_.Us(Collective::kAllGather, bytes, group),
+                cost_.Us(Collective::kBroadcast, bytes, group));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Machines, OnPreset, testing::ValuesIn(MachinePresets()),
                          [](const auto& info) { return info.param; });
 

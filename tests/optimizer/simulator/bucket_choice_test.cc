@@ -99,6 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Updates{UpdateMethod::kAllReduce}, Updates{UpdateMethod::kSharded},
                     Updates{UpdateMethod::kOwner}, Updates{UpdateMethod::kAllReduce, true},
                     Updates{UpdateMethod::kSharded, true},
+                    Updates{UpdateMethod::kAllReduce, false, OptimizerKind::kAdam},
                     Updates{UpdateMethod::kAllReduce, true, OptimizerKind::kAdam},
                     Updates{UpdateMethod::kSharded, true, OptimizerKind::kAdam}),
     NameOfCase);
