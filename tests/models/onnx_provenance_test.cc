@@ -20,6 +20,7 @@
 namespace isomer {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -149,6 +150,24 @@ TEST(OnnxProvenance, WhatIsFoldedFromSizesIsNotTrained) {
   EXPECT_THAT(exported.Trained(), ElementsAre("scaled"));
 }
 
+// What the exporter made of sizes and of numbers alone is no parameter, whatever took part: inputs,
+// which have other names in the program, numbers in functions of the exporter, and tensors that the
+// code of a module makes of numbers.
+TEST(OnnxProvenance, WhatIsMadeOfNumbersIsNotTrained) {
+  Exported exported;
+  onnx::StringStringEntryProto* entry =
+      exported.file().model().mutable_graph()->mutable_input(0)->add_metadata_props();
+  entry->set_key("pkg.torch.onnx.original_node_name");
+  entry->set_value("inputs_0");
+  exported.Tensor("val_1", {4}, {1, 1, 1, 1}, "", {"inputs_0", "val_18"});
+  exported.Tensor("zeros_like_1", {4}, {0, 0, 0, 0}, "", {"select", "val_10"});
+  exported.Tensor("threshold_cast", {1}, {20}, "", {"threshold"});
+  exported.Tensor("sqrt", {1}, {4.9f}, "", {"clone", "net.attention.lifted_tensor_0", "val_2"});
+  exported.Tensor("val_3", {4}, {0, 1, 1, 0}, "", {"hann_window", "val_0"});
+  exported.Tensor("gain", {4}, {2, 1, 1, 2}, "", {"scale", "val_0"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("gain"));
+}
+
 // The table itself is not in the file any more.
 TEST(OnnxProvenance, ANoteNamesWhatIsTrainedInPlaceOfAParameter) {
   Exported exported;
@@ -165,9 +184,60 @@ TEST(OnnxProvenance, RepetitionsForABatchAreUndone) {
   exported.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}, "", {"class_token", "val_1"});
   EXPECT_THAT(exported.Trained(), ElementsAre("class_token"));
   EXPECT_THAT(exported.sizes("class_token"), ElementsAre(1, 4));
+  EXPECT_THAT(exported.notes(), IsEmpty());
   Exported differs;
   differs.Tensor("expand", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 5}, "", {"class_token", "val_1"});
   EXPECT_THAT(differs.Trained(), ElementsAre("expand"));
+  Exported initialised;
+  initialised.Tensor("expand", {2, 4}, std::vector<float>(8, 0), "", {"class_token", "val_1"});
+  EXPECT_THAT(initialised.Trained(), ElementsAre("class_token"));
+  EXPECT_THAT(initialised.sizes("class_token"), ElementsAre(1, 4));
+}
+
+// The row of a table that all tokens of the example have, or a number of each head for all queries.
+TEST(OnnxProvenance, RepetitionsAlongAllDimsAreUndone) {
+  Exported exported;
+  exported.file().Floats("embedding_1", {2, 2, 2}, {1, 2, 1, 2, 1, 2, 1, 2});
+  exported.Says("embedding_1", "", {"net.types.weight", "val_4", "zeros"});
+  exported.file().Floats("expand", {2, 2, 2}, {1, 1, 2, 2, 1, 1, 2, 2});
+  exported.Says("expand", "", {"net.sinks", "val_1"});
+  exported.UseMaximum("embedding_1").UseMaximum("expand");
+  EXPECT_THAT(exported.Trained(), UnorderedElementsAre("net.types.weight", "net.sinks"));
+  EXPECT_THAT(exported.sizes("net.types.weight"), ElementsAre(1, 1, 2));
+  EXPECT_THAT(exported.sizes("net.sinks"), ElementsAre(1, 2, 1));
+}
+
+// Rows that are equal in the beginning, as nothing repeated them.
+TEST(OnnxProvenance, ParametersOfEqualRowsStayAsTheyAre) {
+  Exported exported;
+  exported.Tensor("neg", {2, 4}, {-1, -2, -3, -4, -1, -2, -3, -4}, "", {"exp", "net.A_log"});
+  EXPECT_THAT(exported.Trained(), ElementsAre("neg"));
+  EXPECT_THAT(exported.sizes("neg"), ElementsAre(2, 4));
+}
+
+// A bias of which the exporter knew that a product with zeros is added to it.
+TEST(OnnxProvenance, WhatIsAParameterOfTheFileIsThatParameter) {
+  Exported exported;
+  exported.Tensor("net.bias", {4}, {1, 2, 3, 4}, "PARAMETER");
+  exported.Tensor("linear", {2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}, "",
+                  {"net.bias", "net.weight", "val_2"});
+  exported.Tensor("unsqueeze", {1, 4}, {1, 2, 3, 4}, "", {"net.bias", "val_2"});
+  exported.Tensor("add", {1, 4}, {1, 2, 3, 5}, "", {"net.bias", "val_2"});
+  EXPECT_THAT(exported.Trained(), UnorderedElementsAre("net.bias", "add"));
+}
+
+// A layer that is called twice, of which the exporter turned the matrix for each call.
+TEST(OnnxProvenance, WhatIsComputedTwiceOfAParameterIsOne) {
+  Exported exported;
+  exported.Tensor("val_124", {1, 4}, {1, 2, 3, 4}, "", {"net.ffn.weight"});
+  exported.Tensor("val_198", {1, 4}, {1, 2, 3, 4}, "", {"net.ffn.weight", "val_9"});
+  exported.Tensor("val_199", {1, 4}, {1, 2, 3, 4}, "", {"net.other.weight"});
+  exported.Tensor("val_200", {1, 4}, {1, 2, 3, 5}, "", {"net.ffn.weight"});
+  exported.Tensor("val_201", {1, 4}, {0, 0, 0, 0}, "", {"net.ffn.weight"});
+  exported.Tensor("val_202", {1, 4}, {0, 0, 0, 0}, "", {"net.ffn.weight"});
+  EXPECT_THAT(exported.Trained(),
+              UnorderedElementsAre("val_124", "val_199", "val_200", "val_201", "val_202"));
+  EXPECT_THAT(exported.notes(), Contains(HasSubstr("one, as in PyTorch: 'val_198' ('val_124')")));
 }
 
 // Metadata is anybody's text; a file is not refused for it.

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "models/onnx/graph/exclusion.h"
 #include "models/onnx/graph/exporter_notes.h"
+#include "models/onnx/graph/initializers.h"
 
 namespace isomer {
 namespace {
@@ -36,50 +37,6 @@ std::string ValueOf(const Entries& entries, const char* key) {
   return "";
 }
 
-// "add" of "add", "add_1" and "_add_12": what nodes of a traced program are called after.
-absl::string_view StemOf(absl::string_view name) {
-  const size_t last = name.rfind('_');
-  int number;
-  if (last != absl::string_view::npos && absl::SimpleAtoi(name.substr(last + 1), &number)) {
-    name = name.substr(0, last);
-  }
-  return name;
-}
-
-// The dynamo exporter calls what it adds to a program "val_" and a number, and the integers in its
-// functions "int64_1", "int64_0_1d_31".
-bool IsOfExporter(absl::string_view name) {
-  return (name != "val" && StemOf(name) == "val") || absl::StartsWith(name, "int64_");
-}
-
-bool MakesTensors(absl::string_view stem) {
-  for (const char* maker : {"arange", "zeros", "ones", "full", "empty", "eye", "fill", "linspace",
-                            "lift_fresh", "tril_indices", "triu_indices"}) {
-    if (stem == maker) return true;
-  }
-  return absl::StartsWith(stem, "new_") || absl::EndsWith(stem, "_like") ||
-         absl::StrContains(stem, "scalar_tensor");
-}
-
-// Tensors of modules are called by their place, with dots; those of the outermost module have none,
-// like the nodes of the program. Where nothing else makes a tensor, it is one of these, unless the
-// file still has what makes a tensor of that name: then no more than its sizes went in.
-std::vector<std::string> ModuleTensorsOf(const std::vector<std::string>& folded_from,
-                                         const OnnxGraph& graph) {
-  std::vector<std::string> of_modules, others;
-  bool is_made = false;
-  for (const std::string& name : folded_from) {
-    if (IsOfExporter(name)) continue;
-    is_made |= MakesTensors(StemOf(name));
-    if (absl::StrContains(name, '.')) {
-      of_modules.push_back(name);
-    } else if (graph.Producer(name) == nullptr) {
-      others.push_back(name);
-    }
-  }
-  return !of_modules.empty() || is_made ? of_modules : others;
-}
-
 bool IsOfAngles(const std::vector<std::string>& folded_from) {
   return std::any_of(folded_from.begin(), folded_from.end(), [](const std::string& name) {
     const absl::string_view stem = StemOf(name);
@@ -95,11 +52,11 @@ bool IsMask(const OnnxTensor& tensor) {
 }
 
 // That the exporter computed it from nothing that is trained.
-bool IsComputed(const OnnxTensor& tensor, const OnnxProvenance& provenance,
+bool IsComputed(const std::string& name, const OnnxTensor& tensor, const OnnxProvenance& provenance,
                 const OnnxGraph& graph) {
   if (provenance.folded_from.empty()) return false;
   return IsOfAngles(provenance.folded_from) || IsMask(tensor) ||
-         ModuleTensorsOf(provenance.folded_from, graph).empty();
+         ModuleTensorsOf(name, graph).empty();
 }
 
 // Tables of angles: floats of the file from which nothing but a sine or a cosine is made, seen
@@ -145,22 +102,6 @@ bool IsNumberOfFormula(const std::string& name, const OnnxTensor& tensor, const 
   return tensor.dims.empty() && !absl::StrContains(name, "ReadVariableOp");
 }
 
-bool IsTrained(const OnnxTensor& tensor) { return tensor.is_float() && !tensor.is_literal; }
-
-bool AllEqual(const OnnxTensor& tensor) {
-  return std::adjacent_find(tensor.floats.begin(), tensor.floats.end(),
-                            std::not_equal_to<float>()) == tensor.floats.end();
-}
-
-// `name`, or with a number behind it where it is taken; it is taken from now on.
-std::string Unused(const std::string& name, OnnxGraph* graph) {
-  std::string unused = name;
-  for (int number = 2; !graph->names.insert(unused).second; ++number) {
-    unused = absl::StrCat(name, "_", number);
-  }
-  return unused;
-}
-
 }  // namespace
 
 std::string SomeOf(const std::vector<std::string>& lines) {
@@ -175,6 +116,10 @@ OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value) {
   std::erase(folded_from, "");  // Of a text that is damaged.
   return {ValueOf(value.metadata_props(), "pkg.torch.export.graph_signature.InputSpec.kind"),
           std::move(folded_from)};
+}
+
+std::string ProgramNameOf(const onnx::ValueInfoProto& value) {
+  return ValueOf(value.metadata_props(), "pkg.torch.onnx.original_node_name");
 }
 
 std::string MetadataOf(const onnx::NodeProto& node, const std::string& key) {
@@ -243,7 +188,7 @@ bool IsTransposeOf(const OnnxTensor& turned, const OnnxTensor& matrix) {
 std::vector<std::string> OriginsOf(const std::string& name, const OnnxGraph& graph) {
   const auto known = graph.provenance.find(name);
   if (known != graph.provenance.end() && !known->second.folded_from.empty()) {
-    return ModuleTensorsOf(known->second.folded_from, graph);
+    return ModuleTensorsOf(name, graph);
   }
   std::vector<std::string> origins;
   for (const auto& [other, tensor] : graph.constants) {
@@ -287,9 +232,8 @@ void RestoreTiedParameters(OnnxGraph* graph, std::vector<std::string>* notes) {
                                 SomeOf(tied)));
 }
 
-void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
+void MarkLiterals(OnnxGraph* graph) {
   const std::set<std::string> angles = Angles(*graph);
-  std::vector<std::string> computed;
   for (auto& [name, constant] : graph->constants) {
     if (!IsTrained(constant)) continue;
     const auto known = graph->provenance.find(name);
@@ -300,11 +244,18 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
                          absl::EndsWith(provenance.kind, "CONSTANT_TENSOR");
     constant.is_literal = is_number || is_kept || angles.contains(name) ||
                           IsNumberOfFormula(name, constant, *graph) ||
-                          IsComputed(constant, provenance, *graph);
-    if (constant.is_literal || provenance.folded_from.size() < 2) continue;
-    computed.push_back(
-        absl::StrCat(QuotedName(name), " for ",
-                     absl::StrJoin(ModuleTensorsOf(provenance.folded_from, *graph), " and ")));
+                          IsComputed(name, constant, provenance, *graph);
+  }
+}
+
+void NoteComputedParameters(const OnnxGraph& graph, std::vector<std::string>* notes) {
+  std::vector<std::string> computed;
+  for (const auto& [name, constant] : graph.constants) {
+    const auto known = graph.provenance.find(name);
+    if (!IsTrained(constant) || known == graph.provenance.end()) continue;
+    if (known->second.folded_from.size() < 2) continue;
+    computed.push_back(absl::StrCat(QuotedName(name), " for ",
+                                    absl::StrJoin(ModuleTensorsOf(name, graph), " and ")));
   }
   if (computed.empty()) return;
   notes->push_back(absl::StrCat(
@@ -312,47 +263,6 @@ void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes) {
       " from parameters, in whose place they are trained (export with optimize=False to train the "
       "parameters themselves): ",
       SomeOf(computed)));
-}
-
-void RestoreRepeatedParameters(OnnxGraph* graph) {
-  std::vector<OnnxNode> expands;
-  std::vector<std::string> names;
-  for (const auto& [name, provenance] : graph->provenance) {
-    const auto found = graph->constants.find(name);
-    if (found == graph->constants.end() || StemOf(name) != "expand") continue;
-    const OnnxTensor& tensor = found->second;
-    if (IsTrained(tensor) && !tensor.dims.empty() && tensor.dims[0] > 1) names.push_back(name);
-  }
-  for (const std::string& name : names) {
-    OnnxTensor& tensor = graph->constants[name];
-    const int64_t slice = tensor.size() / tensor.dims[0];
-    // The same as one slice further.
-    if (!std::equal(tensor.floats.begin() + slice, tensor.floats.end(), tensor.floats.begin())) {
-      continue;
-    }
-    const std::vector<std::string> origins =
-        ModuleTensorsOf(graph->provenance[name].folded_from, *graph);
-    OnnxTensor sizes;
-    sizes.dtype = DataType::kInt64;
-    sizes.ints = tensor.dims;
-    sizes.dims = {sizes.size()};
-    sizes.is_literal = true;
-    OnnxNode expand;
-    expand.op = "Expand";
-    expand.label = absl::StrCat("node of ", QuotedName(name), " ('Expand')");
-    expand.inputs = {Unused(origins.size() == 1 ? origins[0] : name + "/once", graph),
-                     Unused(name + "/sizes", graph)};
-    expand.outputs = {name};
-    tensor.dims[0] = 1;
-    tensor.floats = std::vector<float>(tensor.floats.begin(), tensor.floats.begin() + slice);
-    graph->constants[expand.inputs[0]] = std::move(tensor);
-    graph->constants[expand.inputs[1]] = std::move(sizes);
-    graph->constants.erase(name);
-    expands.push_back(std::move(expand));
-  }
-  if (expands.empty()) return;
-  graph->nodes.insert(graph->nodes.begin(), expands.begin(), expands.end());
-  graph->IndexProducers();
 }
 
 namespace {
@@ -421,7 +331,7 @@ void SeparateMergedParameters(OnnxGraph* graph, std::vector<std::string>* notes)
     if (!of_modules.contains(keeps)) keeps = of_modules.begin()->first;
     for (const auto& [module, nodes] : of_modules) {
       if (module == keeps) continue;
-      const std::string own = Unused(absl::StrCat(module, ".", last), graph);
+      const std::string own = UnusedName(absl::StrCat(module, ".", last), graph);
       graph->constants[own] = OnnxTensor(graph->constants[name]);
       for (OnnxNode* node : nodes) {
         std::replace(node->inputs.begin(), node->inputs.end(), name, own);
@@ -467,7 +377,7 @@ void RestoreDroppedBiases(OnnxGraph* graph, std::vector<std::string>* notes) {
     const auto [bias, is_new] = bias_of.try_emplace(weight);
     if (is_new) {
       const bool is_called_so = absl::EndsWith(weight, ".weight");
-      bias->second = Unused(
+      bias->second = UnusedName(
           absl::StrCat(is_called_so ? absl::StripSuffix(weight, ".weight") : node.module, ".bias"),
           graph);
       OnnxTensor zeros;

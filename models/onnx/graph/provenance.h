@@ -19,6 +19,10 @@ namespace isomer {
 // Of value_info; empty where the file says nothing.
 OnnxProvenance ProvenanceOf(const onnx::ValueInfoProto& value);
 
+// What the dynamo exporter called it in the program, before it got the name that it has in the
+// file; empty where the file says nothing.
+std::string ProgramNameOf(const onnx::ValueInfoProto& value);
+
 // What exporters and tools wrote of a node under a key; "" where they did not.
 std::string MetadataOf(const onnx::NodeProto& node, const std::string& key);
 
@@ -36,13 +40,12 @@ OnnxLoss LossOf(const onnx::NodeProto& node);
 // that is the last layer's matrix, too) is one again, behind a Transpose. A note says so.
 void RestoreTiedParameters(OnnxGraph* graph, std::vector<std::string>* notes);
 
-// Initializers that no network has as parameters become literals. `notes` gets a line on those
-// that are trained though the exporter computed them.
-void MarkLiterals(OnnxGraph* graph, std::vector<std::string>* notes);
+// Initializers that no network has as parameters become literals.
+void MarkLiterals(OnnxGraph* graph);
 
-// A parameter that the exporter repeated for each sample of its example batch is one again, behind
-// an Expand.
-void RestoreRepeatedParameters(OnnxGraph* graph);
+// A line on those that are trained though the exporter computed them. REQUIRES: what is a parameter
+// after all was restored (shared_parameters.h).
+void NoteComputedParameters(const OnnxGraph& graph, std::vector<std::string>* notes);
 
 // Parameters of several modules that the exporter made one, as their initial values were equal,
 // are apart again. A note says so.

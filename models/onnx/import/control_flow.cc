@@ -49,7 +49,8 @@ absl::StatusOr<double> KnownNumber(const std::string& name, absl::string_view wh
 // Parameters that only appear in this graph, and what is none.
 void AddLeaves(OnnxGraph* graph, ImportState* state) {
   std::vector<std::string> notes;
-  MarkLiterals(graph, &notes);
+  MarkLiterals(graph);
+  NoteComputedParameters(*graph, &notes);
   for (const std::string& note : notes) {
     state->notes.push_back(absl::StrCat(graph->file, ": ", note));
   }

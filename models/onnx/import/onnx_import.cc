@@ -14,6 +14,7 @@
 #include "models/onnx/graph/graph.h"
 #include "models/onnx/graph/patterns.h"
 #include "models/onnx/graph/provenance.h"
+#include "models/onnx/graph/shared_parameters.h"
 #include "models/onnx/import/import_nodes.h"
 #include "models/onnx/import/leaves.h"
 #include "models/onnx/import/narrow_integers.h"
@@ -126,8 +127,9 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   }
   std::vector<std::string> notes;
   RestoreTiedParameters(&state.onnx, &notes);
-  MarkLiterals(&state.onnx, &notes);
-  RestoreRepeatedParameters(&state.onnx);
+  MarkLiterals(&state.onnx);
+  RestoreSharedParameters(&state.onnx, &notes);
+  NoteComputedParameters(state.onnx, &notes);
   SeparateMergedParameters(&state.onnx, &notes);
   RestoreDroppedBiases(&state.onnx, &notes);
   NoteFoldedParameters(state.onnx, &notes);
