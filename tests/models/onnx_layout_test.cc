@@ -35,6 +35,15 @@ TEST(OnnxSlice, BackwardsAndInSteps) {
   EXPECT_THAT(std::string(none.Import().status().message()), HasSubstr("nothing of dim 0 remains"));
 }
 
+TEST(OnnxTranspose, DimsFromTheEnd) {
+  OnnxNodeRun run("Transpose");
+  run.X({1, 2, 3}, Count(6)).With("perm", std::vector<int64_t>{0, -1, -2});
+  ExpectValues(run.Run()[0], {1, 3, 2}, {0, 3, 1, 4, 2, 5});
+  OnnxNodeRun twice("Transpose");
+  twice.X({2, 3}, Count(6)).With("perm", std::vector<int64_t>{1, -1});
+  EXPECT_THAT(std::string(twice.Import().status().message()), HasSubstr("not a permutation"));
+}
+
 TEST(OnnxSplit, LastPartMayBeSmaller) {
   OnnxNodeRun run("Split", 18);
   const auto parts = run.X({7}, Count(7)).With("num_outputs", 3).Run(3);

@@ -70,7 +70,11 @@ void ImportTranspose(NodeImporter& node) {
   for (size_t i = 0; i < reversed.size(); ++i) {
     reversed[i] = static_cast<int64_t>(reversed.size() - 1 - i);
   }
-  const std::vector<int64_t> perm = node.attributes.Ints("perm", reversed);
+  std::vector<int64_t> perm = node.attributes.Ints("perm", reversed);
+  // PyTorch's older exporter leaves dims that a module counts from the end.
+  for (int64_t& dim : perm) {
+    if (dim < 0) dim += static_cast<int64_t>(reversed.size());
+  }
   node.Define(0, node.Call({OpKind::kTranspose, {{"perm", perm}}}, {x}));
 }
 
