@@ -452,6 +452,28 @@ TEST(OnnxProvenance, WhatTheTorchScriptExporterFoldedIsTold) {
 }
 
 // A row of padding is a constant: y depends on the row that the table has, but not its gradient.
+// z + (q - z).detach(), by which a quantised code sends its gradient to what was quantised.
+TEST(OnnxProvenance, ANoteTellsWhatIsDetached) {
+  for (const auto& [arguments, is_told] : std::vector<std::pair<std::string, bool>>{
+           {"%mul, %detach_2", true},
+           {"%detach_2, %mul", false},  // The first operand is data.
+           {"%mul, %detached", false},
+           {"%mul, %detach_2, 1", false}}) {
+    OnnxFile file;
+    file.Input("x", {4}).Floats("net.weight", {4}, {1, 2, 3, 4});
+    file.Node("Mul", {"x", "net.weight"}, {"sub"}).Node("Add", {"x", "sub"}, {"y"});
+    file.Output("y", {4});
+    onnx::StringStringEntryProto* entry = file.LastNode()->add_metadata_props();
+    entry->set_key("pkg.torch.onnx.fx_node");
+    entry->set_value(absl::StrCat("%add : [num_users=1] = call_function[target=torch.ops.aten.",
+                                  "add.Tensor](args = (", arguments, "), kwargs = {})"));
+    std::vector<std::string> notes;
+    ASSERT_TRUE(ParseOnnx(file.Bytes(), "net.onnx", {.notes = &notes}).ok());
+    const auto told = Contains(HasSubstr("than in PyTorch: 'sub'"));
+    EXPECT_EQ(testing::Matches(told)(notes), is_told) << arguments;
+  }
+}
+
 TEST(OnnxProvenance, RowsOfPaddingAreNotTrained) {
   for (const auto& [arguments, row] : std::vector<std::pair<std::string, std::optional<int64_t>>>{
            {"%p_e_weight, %tokens, 0", 0},

@@ -15,6 +15,14 @@ namespace isomer {
 // Of an embedding of the dynamo exporter, the row that PyTorch does not train (padding_idx).
 std::optional<int64_t> PaddingRowOf(const onnx::NodeProto& node);
 
+// Of a node of the dynamo exporter, the operands that the program detaches, so that no gradient
+// goes through them; none where the node has other operands than the program's.
+std::vector<int> DetachedOperandsOf(const onnx::NodeProto& node);
+
+// A line on what PyTorch detaches and the file does not, where something that is trained is behind
+// it. REQUIRES: literals are marked (MarkLiterals).
+void NoteDetached(const OnnxGraph& graph, std::vector<std::string>* notes);
+
 // A line on what the TorchScript exporter computed from parameters or buffers, which no file tells
 // apart. REQUIRES: literals are marked (MarkLiterals).
 void NoteFoldedParameters(const OnnxGraph& graph, std::vector<std::string>* notes);

@@ -27,6 +27,7 @@ struct OnnxProvenance {
 struct OnnxLoss {
   bool bias = false, batch_norm = false;
   std::optional<int64_t> padding_row;  // of an embedding, which PyTorch does not train
+  std::vector<int> detached;           // its operands through which PyTorch sends no gradient
 };
 
 struct OnnxNode {

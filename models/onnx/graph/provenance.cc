@@ -143,6 +143,7 @@ OnnxLoss LossOf(const onnx::NodeProto& node) {
   OnnxLoss lost;
   lost.batch_norm = absl::StrContains(rules, "FuseBatchNorm");
   lost.padding_row = PaddingRowOf(node);
+  lost.detached = DetachedOperandsOf(node);
   if (!absl::StrContains(rules, "RemoveOptionalBias")) return lost;
   // "%linear : [num_users=1] = call_function[target=..](args = (%x, %p_fc_weight, %p_fc_bias), ..":
   // a parameter, and no literal that was no bias.

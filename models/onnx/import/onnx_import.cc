@@ -133,6 +133,7 @@ absl::StatusOr<ImportState> StateBeforeNodes(absl::string_view contents, const s
   SeparateMergedParameters(&state.onnx, &notes);
   RestoreDroppedBiases(&state.onnx, &notes);
   NoteFoldedParameters(state.onnx, &notes);
+  NoteDetached(state.onnx, &notes);
   MergeEqualNodes(&state.onnx);
   for (const std::string& note : notes) state.notes.push_back(absl::StrCat(name, ": ", note));
   RecognizePatterns(&state.onnx);
