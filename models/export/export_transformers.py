@@ -100,6 +100,22 @@ class Recommendation(torch.nn.Module):
         return self.top(torch.cat([x, products[:, self.upper[0], self.upper[1]]], dim=1))
 
 
+class Steps(torch.nn.Module):
+    """Cells of a recurrent layer, called step by step from a state of zeros."""
+
+    def __init__(self, width, steps, classes):
+        super().__init__()
+        self.cell = torch.nn.LSTMCell(width, width)
+        self.steps = steps
+        self.classify = torch.nn.Linear(width, classes)
+
+    def forward(self, x):
+        state = torch.zeros_like(x[:, 0]), torch.zeros_like(x[:, 0])
+        for step in range(self.steps):
+            state = self.cell(x[:, step], state)
+        return self.classify(state[0])
+
+
 class LastStep(torch.nn.Module):
     """Classes of a sequence by an LSTM."""
 
@@ -141,6 +157,11 @@ def networks(s):
             vocab_size=s.vocabulary, hidden_size=s.width, num_hidden_layers=s.layers,
             num_attention_heads=s.heads, intermediate_size=s.hidden,
             max_position_embeddings=s.tokens))), tokens),
+        # One layer, called for each: the exporter turns its matrices for each call.
+        "albert": (lambda: FirstOutput(transformers.AlbertModel(transformers.AlbertConfig(
+            vocab_size=s.vocabulary, embedding_size=s.width // 4, hidden_size=s.width,
+            num_hidden_layers=s.layers, num_attention_heads=s.heads, intermediate_size=s.hidden,
+            max_position_embeddings=s.tokens))), tokens),
         "distilbert": (lambda: FirstOutput(transformers.DistilBertModel(
             transformers.DistilBertConfig(
                 vocab_size=s.vocabulary, dim=s.width, n_layers=s.layers, n_heads=s.heads,
@@ -172,6 +193,8 @@ def networks(s):
         "dlrm": (lambda: Recommendation(s.vocabulary, s.width // 8, 6, 16, s.width),
                  lambda: (torch.randn(s.batch * 16, 16),
                           torch.randint(0, s.vocabulary, (s.batch * 16, 6, 4)))),
+        "cells": (lambda: Steps(s.width, 6, s.classes),
+                  lambda: (torch.randn(s.batch, 6, s.width),)),
         "lstm": (lambda: LastStep(s.vocabulary, s.width, s.layers, s.classes),
                  lambda: (torch.randint(0, s.vocabulary, (s.batch, min(s.tokens, 32))),)),
     }
@@ -226,14 +249,19 @@ def write_outputs(folder, module, examples):
     return number, missing
 
 
+def is_computed(name):
+    return name.startswith("val_")
+
+
 def matching(stored, parameter):
     """The stored tensor that is the parameter, turned maybe: its name, and how to turn another."""
     for turn in (lambda x: x, lambda x: x.transpose(-1, -2) if x.dim() > 1 else x):
         turned = turn(parameter)
         same = [name for name, value in stored
                 if value.shape == turned.shape and torch.equal(value, turned)]
-        if len(same) == 1:
-            return same[0], lambda x: turn(x).contiguous()
+        # Several of the dynamo exporter are one parameter, which has the name of the first.
+        if same and (len(same) == 1 or all(is_computed(name) for name in same)):
+            return min(same), lambda x: turn(x).contiguous()
     return None
 
 
