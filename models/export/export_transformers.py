@@ -223,8 +223,9 @@ def write_tensor(path, name, value):
                                              name).SerializeToString())
 
 
-def write_outputs(folder, module, examples):
-    """The output for the examples, and the gradients of its mean squared error to a target."""
+def write_outputs(folder, module, examples, has_padding_rows=True):
+    """The output for the examples, and the gradients of its mean squared error to a target. The
+    legacy exporter does not say which rows of an embedding are padding, and so are not trained."""
     output = module(*examples).detach()
     target = torch.randn_like(output)
     for name, value in [*((f"input_{i}", value) for i, value in enumerate(examples)),
@@ -232,8 +233,8 @@ def write_outputs(folder, module, examples):
         write_tensor(folder / f"{name}.pb", name, value)
     exact = copy.deepcopy(module).double()
     for part in exact.modules():
-        if isinstance(part, torch.nn.Embedding):
-            part.padding_idx = None  # Which ONNX does not have.
+        if isinstance(part, torch.nn.Embedding) and not has_padding_rows:
+            part.padding_idx = None
     inputs = [value.double() if value.is_floating_point() else value for value in examples]
     (exact(*inputs) - target).square().mean().backward()
     stored = [(tensor.name, torch.from_numpy(numpy_helper.to_array(tensor).copy()))
@@ -276,7 +277,7 @@ def export(folder, module, examples, dynamo, with_outputs):
                       output_names=["output"], **options)
     if not with_outputs:
         return ""
-    gradients, missing = write_outputs(folder, module, examples)
+    gradients, missing = write_outputs(folder, module, examples, has_padding_rows=dynamo)
     text = f" with {gradients} gradients"
     return text + (f", without {len(missing)}: {', '.join(missing[:3])}" if missing else "")
 
