@@ -1,9 +1,9 @@
 #include "optimizer/proposal/update_choice.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,17 +33,17 @@ class UpdateChoice {
     // part by who arranges it; gradients of a pipeline are ready all at once, and of other plans
     // one after the other. Other methods and times are then best, so that each kind has its
     // fastest.
-    std::array<bool, 4> had_fastest = {};
+    std::set<std::pair<bool, bool>> had_fastest;
     for (const Contender& contender : plans) {
       if (deadline_.Reached().has_value()) break;
       ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
                               NumMicroBatches(contender.plan.graph, contender.plan.views));
-      const int kind = (HasCopiedCalls(contender.plan.graph) ? 1 : 0) + (moments > 1 ? 2 : 0);
-      const bool is_fastest = !std::exchange(had_fastest[kind], true);
+      const bool is_fastest =
+          had_fastest.insert({HasCopiedCalls(contender.plan.graph), moments > 1}).second;
       if (!is_fastest && contest_.fits() && !MayBecomeBest(contender, before_us)) continue;
       // Updates are a small part of a step.
       if (contender.step_us > policy_.near_best * contest_.step_us()) break;
-      ISOMER_RETURN_IF_ERROR(Try(contender, is_fastest));
+      ISOMER_RETURN_IF_ERROR(Try(contender, moments, is_fastest));
     }
     return absl::OkStatus();
   }
@@ -81,9 +81,7 @@ class UpdateChoice {
     return contender.step_us - gain_us < now_us;
   }
 
-  absl::Status Try(const Contender& contender, bool is_fastest) {
-    ISOMER_ASSIGN_OR_RETURN(const int64_t moments,
-                            NumMicroBatches(contender.plan.graph, contender.plan.views));
+  absl::Status Try(const Contender& contender, int64_t moments, bool is_fastest) {
     const bool is_large = contender.plan.graph.num_nodes() * moments > policy_.update_calls;
     const bool is_slow = contest_.BestIsSlow();
     std::vector<Way> ways;
@@ -187,11 +185,11 @@ class UpdateChoice {
   std::vector<UpdateMethod> Methods(const Plan& plan, bool is_fastest, bool is_large) const {
     std::vector<UpdateMethod> methods = {plan.update.method};
     if (!options_.method) return methods;
+    const bool are_many = contest_.cost().machine().nccl && plan.num_devices > kMostOwners;
     for (UpdateMethod method : {UpdateMethod::kAllReduce, UpdateMethod::kSharded,
                                 UpdateMethod::kOwner, UpdateMethod::kShardedWeights}) {
       const bool is_common =
           method == UpdateMethod::kSharded || (method == UpdateMethod::kAllReduce && !is_large);
-      const bool are_many = contest_.cost().machine().nccl && plan.num_devices > kMostOwners;
       if (method == UpdateMethod::kOwner && are_many) continue;
       if (method != methods[0] && (is_common || (is_fastest && !is_large))) {
         methods.push_back(method);

@@ -451,7 +451,6 @@ TEST(OnnxProvenance, WhatTheTorchScriptExporterFoldedIsTold) {
   EXPECT_THAT(matrix.notes(), IsEmpty());
 }
 
-// A row of padding is a constant: y depends on the row that the table has, but not its gradient.
 // z + (q - z).detach(), by which a quantised code sends its gradient to what was quantised.
 TEST(OnnxProvenance, ANoteTellsWhatIsDetached) {
   for (const auto& [arguments, is_told] : std::vector<std::pair<std::string, bool>>{
@@ -474,6 +473,7 @@ TEST(OnnxProvenance, ANoteTellsWhatIsDetached) {
   }
 }
 
+// A row of padding is a constant: y depends on the row that the table has, but not its gradient.
 TEST(OnnxProvenance, RowsOfPaddingAreNotTrained) {
   for (const auto& [arguments, row] : std::vector<std::pair<std::string, std::optional<int64_t>>>{
            {"%p_e_weight, %tokens, 0", 0},

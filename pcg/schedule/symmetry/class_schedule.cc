@@ -304,17 +304,16 @@ std::optional<FoundClasses> FindClasses(const Plan& plan, absl::Span<const int64
                                         int64_t most_shards, int64_t moments, int64_t represented,
                                         int64_t made, int64_t alike) {
   std::optional<FoundClasses> classes;
-  int64_t fewest = ShardsOf(plan, 1, 1), fewest_kept = fewest;
+  int64_t fewest = ShardsOf(plan, 1, 1), fewest_kept = 0;  // the second with `classes`
   for (int64_t whole : wholes) {
     if (whole != wholes[0] && fewest <= most_shards) break;
-    // Devices of a node that is not whole do not meet at its links: they are alike as others are.
     std::optional<DeviceClasses> found = ClassesOfDevices(plan, {.whole = whole,
                                                                  .node = wholes[0],
                                                                  .alike = alike,
                                                                  .moments = moments,
                                                                  .represented = represented,
                                                                  .widen = true,
-                                                                 .alike_from = whole});
+                                                                 .uncut_alike = true});
     if (!found.has_value()) continue;
     const int64_t shards = ShardsOf(found->plan, made, represented);
     const int64_t kept = shards / DevicesForEach(*found);

@@ -38,8 +38,7 @@ class ClassFinder {
     bool some_alike = false;
     for (size_t k = 0; k < least.size(); ++k) {
       const bool is_cut = classes_.reduced_radix[k] != classes_.radix[k];
-      const bool is_far = options_.alike_from > 0 && weights_[k] >= options_.alike_from;
-      classes_.alike.push_back(is_cut || (is_far && !kept_[k]));
+      classes_.alike.push_back(is_cut || (options_.uncut_alike && !kept_[k]));
       some_alike |= classes_.alike[k];
     }
     if (!some_alike && options_.moments == options_.represented) return std::nullopt;

@@ -33,7 +33,7 @@ struct DeviceClasses {
   // Digits, innermost first: how many values, and how many of them `plan` has.
   std::vector<int64_t> radix, reduced_radix;
   // Digits of which all values do the same, as far as the plan says: those that are cut, and others
-  // by ClassOptions::alike_from.
+  // by ClassOptions::uncut_alike.
   std::vector<bool> alike;
 
   // The device of `plan` that does what `device` does.
@@ -59,13 +59,13 @@ struct ClassOptions {
   // such digits then goes from and to devices that are like those of the plan, but not always the
   // same values: good for a simulation, not for a proof.
   bool widen = false;
-  // Digits that weigh so many devices or more and have all their values in the plan on fewer
-  // devices are alike, too: two nodes, but not two devices of one, which meet at its links. There
-  // are classes then even if no digit is cut. 0: no such digits.
-  int64_t alike_from = 0;
+  // Digits that keep their values for none of these reasons, and have all of them in the plan on
+  // fewer devices, are alike, too: two nodes, but not two devices of one that is whole, which meet
+  // at its links. There are classes then even if no digit is cut.
+  bool uncut_alike = false;
 };
 
-// Absent if no fewer devices, nor micro-batches, stand for all (but see alike_from). REQUIRES:
+// Absent if no fewer devices, nor micro-batches, stand for all (but see uncut_alike). REQUIRES:
 // types and views of `plan` are valid.
 std::optional<DeviceClasses> ClassesOfDevices(const Plan& plan, const ClassOptions& options = {});
 

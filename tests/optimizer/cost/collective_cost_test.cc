@@ -157,7 +157,7 @@ TEST_P(OnPreset, GroupsOfOneShapeCostTheSameToTheBit) {
 }
 
 // All bytes pass each link of NCCL's only algorithm from or to one device: sharing them out takes
-// no longer, whatever the group. The search does not ask for owners of weights there.
+// no longer, whatever the group. The search does not ask for owners of weights on many devices.
 TEST_P(OnPreset, NcclSharesOutInTheTimeThatOneDeviceTakes) {
   if (!machine_.nccl) return;
   const auto node = static_cast<int32_t>(machine_.devices_per_node());
