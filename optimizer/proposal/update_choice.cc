@@ -113,7 +113,12 @@ class UpdateChoice {
       ways.insert(ways.end(), at_other_times.begin(), at_other_times.end());
     }
     KeepFastestOfMethods(&ways);
-    KeepPromising(&ways, policy_.update_ways);
+    // What a method gains where its buckets end well is more than what it is behind others before.
+    if (is_fastest) {
+      KeepNear(policy_.near_best, &ways);
+    } else {
+      KeepPromising(&ways, policy_.update_ways);
+    }
     if (is_slow) return absl::OkStatus();
     // Pipelines' gradients are ready all at once, and their plans take longest to predict.
     if (moments > 1 && !is_fastest) return absl::OkStatus();

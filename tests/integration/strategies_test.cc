@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, OfTheWholeZoo,
 // parts, updated beside the backward pass in other buckets, an eighth faster than both: only who
 // asked for them got them.
 TEST_F(OfTheZooBase, NoWayOfUpdatingIsFasterThanTheFreeChoice) {
-  const Model model = ModelOf("bert_large?layers=8");
+  const Model model = ModelOf("bert_large");
   const CostModel cost(MachineOf(1, 8));
   OptimizeOptions options = Options();
   options.search.budget = 10;
