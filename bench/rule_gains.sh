@@ -4,6 +4,8 @@
 #
 #     bench/rule_gains.sh [BUILD [FOLDER_OF_ONNX_FILES..]]
 #
+# WITHOUT=1: each plan is searched once more without each of its rules, one at a time.
+#
 # Without folders the files of models/data and models/data/small. What has no plan is named and left out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,11 +26,12 @@ done
 pages=()
 for model in "${models[@]}"; do
   page=$out/${#pages[@]}.html
-  batch=()
-  [[ $model == zoo:* ]] && batch=(--batch_size=1) # Of a file: its own.
-  if search_plan "$model" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --mode=inference "${batch[@]}" \
-    --time_limit=60 --out="$out/plan" --report="$page"; then
+  search=("$model" --machine=dgx_h100 --nodes=1 --devices_per_node=1 --mode=inference --time_limit=60 --out="$out/plan")
+  [[ $model != zoo:* ]] || search+=(--batch_size=1) # Of a file: its own.
+  rm -rf "$out/cache"
+  if search_plan "${search[@]}" --cache_dir="$out/cache" --report="$page"; then
     pages+=("$page")
+    printf '%s\n' "$build/bin/isomer-optimize" "${search[@]}" >"$page.search"
   fi
 done
-bench/rule_gains.py "${pages[@]}"
+bench/rule_gains.py ${WITHOUT:+--without} "${pages[@]}"

@@ -38,7 +38,8 @@ struct Knowledge {
   int distinct_pieces = 0;
   std::map<uint64_t, std::vector<Steps>> candidates;  // by Piece::key
   std::map<uint64_t, RootMatches> root_matches;       // likewise
-  std::set<uint64_t> settled;  // pieces found in the cache, which need no search
+  std::set<uint64_t> settled;        // pieces found in the cache, which need no search
+  std::set<uint64_t> swept_in_vain;  // pieces of which steps one by one found more
 };
 
 // One run over the chain of pieces.
@@ -63,7 +64,9 @@ class ChainSearch {
     ISOMER_RETURN_IF_ERROR(StartPieces());
     ISOMER_RETURN_IF_ERROR(ShareOutBudget());
     for (std::unique_ptr<Solved>& solved : solved_) {
-      knowledge_.candidates[pieces_[solved->first].key] = solved->search->Known(kCheapestKnown);
+      const uint64_t key = pieces_[solved->first].key;
+      knowledge_.candidates[key] = solved->search->Known(kCheapestKnown);
+      if (!solved->search->SweepsLead()) knowledge_.swept_in_vain.insert(key);
       solved->result = solved->search->TakeResult();
       result_.candidates += solved->result.mapped;
       result_.exact_mappings &= solved->result.exact;
@@ -170,6 +173,11 @@ class ChainSearch {
       solved->gain_us = before_us - solved->search->best_us();
       return absl::OkStatus();
     };
+    // They are few, and beside the budget.
+    for (auto& solved : solved_) {
+      const bool in_vain = knowledge_.swept_in_vain.contains(pieces_[solved->first].key);
+      if (!in_vain && !IsSettled(*solved)) solved->search->TakeSweeps();
+    }
     for (auto& solved : solved_) {
       if (left > 0 && !IsSettled(*solved)) ISOMER_RETURN_IF_ERROR(take_turn(solved.get()));
     }

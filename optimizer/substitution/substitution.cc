@@ -9,8 +9,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "optimizer/mapping/step_experience.h"
 #include "optimizer/substitution/step_estimate.h"
+#include "optimizer/substitution/sweeps.h"
 #include "pcg/support/hash.h"
 #include "pcg/support/status_macros.h"
 #include "rules/matching/rewrite.h"
@@ -22,6 +24,7 @@ namespace {
 constexpr size_t kGraphsKept = 256;
 
 constexpr int kNotMapped = -1;
+constexpr int kThePiece = 0;  // the first that is expanded
 
 // Time of a piece in a chain of equal pieces, from its table. If the same placements cross in and
 // out, the minimum over entries that leave as they enter; else over all.
@@ -33,18 +36,6 @@ float Summary(const CostTable& table, bool repeats) {
   if (best < kImpossibleUs) return best;
   return *std::min_element(table.us.begin(), table.us.end());
 }
-
-// A match by its number, its estimated gain, and that with follow-ups. Numbers stay valid when a
-// candidate inherits its parent's matches.
-struct Step {
-  float delta_us = 0, promise_us = 0;
-  int kind = 0;  // StepExperience
-  uint64_t tie = 0;
-  int match = 0;
-  friend auto operator<=>(const Step& a, const Step& b) {
-    return std::tie(a.promise_us, a.tie, a.match) <=> std::tie(b.promise_us, b.tie, b.match);
-  }
-};
 
 struct Expanded {
   std::vector<int> taken = {};  // matches, in order; steps of a known candidate have no numbers
@@ -73,20 +64,46 @@ class SubstitutionSearch::Impl {
 
   absl::Status Start(const std::vector<Steps>& known) {
     roots_.push_back({piece_.graph, {}});
-    seen_[piece_.graph.StructuralHash()] = 0;
-    ISOMER_RETURN_IF_ERROR(Map(0, {}, piece_.graph).status());
+    for (Way* way : {&stepwise_, &swept_}) way->seen[piece_.graph.StructuralHash()] = 0;
+    ISOMER_RETURN_IF_ERROR(Map(0, {}, piece_.graph, &stepwise_).status());
     for (const Steps& steps : known) {
       if (options_.deadline.Reached().has_value()) break;
       SubstitutionResult::Candidate candidate{piece_.graph, steps};
       if (!Replay(steps, &candidate.graph)) continue;
-      const auto [seen, is_new] = seen_.try_emplace(candidate.graph.StructuralHash(), kNotMapped);
+      const auto [seen, is_new] =
+          stepwise_.seen.try_emplace(candidate.graph.StructuralHash(), kNotMapped);
       if (!is_new) continue;
       roots_.push_back(std::move(candidate));
       const int root = static_cast<int>(roots_.size()) - 1;
       const int number = static_cast<int>(all_.size());
-      if (Map(root, {}, roots_[root].graph).ok()) seen->second = number;
+      if (Map(root, {}, roots_[root].graph, &stepwise_).ok()) seen->second = number;
     }
     return absl::OkStatus();
+  }
+
+  void TakeSweeps() {
+    ExpandRoots();
+    const auto us = [this](int number) { return expanded_[number].us; };
+    // Those that take as long are mostly the same but for steps that change nothing.
+    const auto alike = [&](int a, int b) { return us(b) <= us(a) * (1 + 1e-5f); };
+    float before_us = kImpossibleUs;
+    std::vector<int> level = {kThePiece};
+    while (!level.empty() && us(level[0]) < before_us) {
+      before_us = us(level[0]);
+      std::vector<int> next;
+      for (int parent : level) {
+        for (const std::vector<Step>& sweep :
+             SweepsOf(expanded_[parent].steps, matches_, options_.sweeps_of_each)) {
+          if (options_.deadline.Reached().has_value()) return;
+          const std::optional<int> number = Try(parent, sweep, &swept_);
+          if (number.has_value()) next.push_back(*number);
+        }
+      }
+      absl::c_stable_sort(next, [&](int a, int b) { return us(a) < us(b); });
+      next.erase(std::unique(next.begin(), next.end(), alike), next.end());
+      next.resize(std::min(next.size(), options_.swept_candidates));
+      level = std::move(next);
+    }
   }
 
   absl::Status Continue(int64_t candidates) {
@@ -106,10 +123,11 @@ class SubstitutionSearch::Impl {
       const int number = queue_.top().second;
       queue_.pop();
       Expanded& parent = expanded_[number];
-      if (parent.us > options_.alpha * best_us_ || Reconsider(number)) continue;
+      if (parent.us > options_.alpha * stepwise_.best_us || Reconsider(number)) continue;
       const Step step = parent.steps[parent.next++];
       Enqueue(number);
-      Try(number, step);
+      const std::optional<int> next = Try(number, {step}, &stepwise_);
+      if (next.has_value()) Enqueue(*next);
     }
     return absl::OkStatus();
   }
@@ -119,7 +137,8 @@ class SubstitutionSearch::Impl {
            (expanded_once_ && queue_.empty());
   }
   int64_t mapped() const { return result_.mapped; }
-  double best_us() const { return best_us_; }
+  double best_us() const { return std::min(stepwise_.best_us, swept_.best_us); }
+  bool SweepsLead() const { return swept_.best_us < stepwise_.best_us; }
 
   std::vector<Steps> Known(int cheapest) const {
     std::vector<int> order;
@@ -157,6 +176,14 @@ class SubstitutionSearch::Impl {
   }
 
  private:
+  // What is known and steps one by one, or sweeps. These are far ahead at first: what takes longer
+  // would not be looked at beside them, nor go on from where they have been.
+  struct Way {
+    float best_us = kImpossibleUs;
+    std::unordered_map<uint64_t, int> seen;  // by hash of the graph: index in all_
+    std::unordered_set<uint64_t> tried;      // sets of steps
+  };
+
   struct Mapped {
     int root = 0;
     std::vector<int> taken;
@@ -178,7 +205,7 @@ class SubstitutionSearch::Impl {
   }
 
   // Maps a candidate and returns its cost; records it for the borders that it is best for.
-  absl::StatusOr<float> Map(int root, std::vector<int> taken, const Graph& graph) {
+  absl::StatusOr<float> Map(int root, std::vector<int> taken, const Graph& graph, Way* way) {
     const Deadline* until = options_.dynamic_program ? nullptr : &options_.deadline;
     ISOMER_ASSIGN_OR_RETURN(const PieceMapping mapping,
                             PieceMapping::Solve(piece_, graph, borders_, &tables_, until,
@@ -198,7 +225,7 @@ class SubstitutionSearch::Impl {
       result_.best[i] = number;
     }
     const float summary = Summary(mapping.table(), repeats_);
-    best_us_ = std::min(best_us_, summary);
+    way->best_us = std::min(way->best_us, summary);
     all_.push_back({root, std::move(taken), summary});
     return summary;
   }
@@ -207,14 +234,15 @@ class SubstitutionSearch::Impl {
   void ExpandRoots() {
     if (expanded_once_) return;
     expanded_once_ = true;
-    experience_.set_scale_us(best_us_);
+    experience_.set_scale_us(stepwise_.best_us);
     for (size_t i = 0; i < all_.size(); ++i) {
-      if (all_[i].us > options_.alpha * best_us_) continue;
+      // Sweeps begin at the piece itself: what is known may have gone another way.
+      if (i > 0 && all_[i].us > options_.alpha * stepwise_.best_us) continue;
       Expanded root{.known = all_[i].root, .graph = roots_[all_[i].root].graph, .us = all_[i].us};
       root.key = HashMix(i);
       AddMatches({}, &root);
       SortSteps(&root);
-      Push(std::move(root));
+      Enqueue(Add(std::move(root)));
     }
   }
 
@@ -285,7 +313,7 @@ class SubstitutionSearch::Impl {
                        [&](NodeId id) { return piece_.RestrictionOf(id) != nullptr; });
   }
 
-  void Push(Expanded expanded) {
+  int Add(Expanded expanded) {
     expanded_.push_back(std::move(expanded));
     const int number = static_cast<int>(expanded_.size()) - 1;
     with_graph_.push_back(number);
@@ -293,7 +321,7 @@ class SubstitutionSearch::Impl {
       expanded_[with_graph_.front()].graph.reset();
       with_graph_.pop_front();
     }
-    Enqueue(number);
+    return number;
   }
 
   void Enqueue(int number) {
@@ -311,34 +339,47 @@ class SubstitutionSearch::Impl {
     return *expanded->graph;
   }
 
-  void Try(int parent_number, const Step& step) {
+  // Takes one step, or those of a sweep that still match after the ones before, and expands what
+  // that leads to: its number, if it is new and may be worth it.
+  std::optional<int> Try(int parent_number, absl::Span<const Step> steps, Way* way) {
     Expanded& parent = expanded_[parent_number];
-    const uint64_t key = parent.key + HashMix(HashMix(static_cast<uint64_t>(step.match)));
-    if (!tried_.insert(key).second) return;
+    uint64_t key = parent.key;
+    for (const Step& step : steps) key += HashMix(HashMix(static_cast<uint64_t>(step.match)));
+    if (!way->tried.insert(key).second) return std::nullopt;
     ++tries_;
     const Graph& before = GraphOf(&parent);
     Graph& graph = trial_;
     graph = before;
-    const RuleMatch& match = matches_[step.match];
-    if (!ApplyStep(*match.rule, match.step, &graph).ok()) return;
     std::vector<int> taken = parent.taken;
-    taken.push_back(step.match);
-    const auto [seen, is_new] = seen_.try_emplace(graph.StructuralHash(), kNotMapped);
-    if (!is_new) return Shorten(seen->second, parent.known, std::move(taken));
+    for (const Step& step : steps) {
+      const RuleMatch& match = matches_[step.match];
+      if (ApplyStep(*match.rule, match.step, &graph).ok()) taken.push_back(step.match);
+    }
+    if (taken.size() == parent.taken.size()) return std::nullopt;
+    const auto [seen, is_new] = way->seen.try_emplace(graph.StructuralHash(), kNotMapped);
+    if (!is_new) {
+      Shorten(seen->second, parent.known, std::move(taken));
+      return std::nullopt;
+    }
     const int number = static_cast<int>(all_.size());
-    const auto us = Map(parent.known, taken, graph);
+    const auto us = Map(parent.known, taken, graph, way);
     if (us.ok()) seen->second = number;
+    // What a sweep is worth shows when others follow it; and one step leads to less than all do.
+    const bool is_step = steps.size() == 1;
+    const int kind = steps[0].kind;
     const float change_us = us.ok() ? *us - parent.us : 0;
-    if (!us.ok() || *us > options_.alpha * best_us_)
-      return experience_.Took(step.kind, change_us, 0);
+    if (!us.ok() || (is_step && *us > options_.alpha * way->best_us)) {
+      if (is_step) experience_.Took(kind, change_us, 0);
+      return std::nullopt;
+    }
     Expanded next{.taken = std::move(taken), .known = parent.known, .key = key, .us = *us};
     next.steps = parent.steps;
     const std::vector<NodeId> near = ChangedNodes(before, graph);
     next.graph = std::move(graph);
     const float next_us = AddMatches(near, &next);
-    experience_.Took(step.kind, change_us, next_us);
+    if (is_step) experience_.Took(kind, change_us, next_us);
     SortSteps(&next);
-    Push(std::move(next));
+    return Add(std::move(next));
   }
 
   // Keeps the shortest derivation of a known graph.
@@ -364,7 +405,6 @@ class SubstitutionSearch::Impl {
   const bool repeats_;
   bool expanded_once_ = false;
   int64_t tries_ = 0;
-  float best_us_ = kImpossibleUs;
   SubstitutionResult result_;
   std::vector<SubstitutionResult::Candidate> roots_;  // the piece, then known candidates
   std::vector<Mapped> all_;
@@ -374,8 +414,7 @@ class SubstitutionSearch::Impl {
   // trial_: reused for each tried step, to avoid allocations.
   Graph scratch_, trial_;
   std::priority_queue<std::pair<float, int>> queue_;
-  std::unordered_map<uint64_t, int> seen_;  // by hash of the graph: index in all_
-  std::unordered_set<uint64_t> tried_;
+  Way stepwise_, swept_;
 };
 
 SubstitutionSearch::SubstitutionSearch(const Piece& piece, const Borders& borders,
@@ -387,12 +426,14 @@ SubstitutionSearch::~SubstitutionSearch() = default;
 absl::Status SubstitutionSearch::Start(const std::vector<Steps>& known) {
   return impl_->Start(known);
 }
+void SubstitutionSearch::TakeSweeps() { impl_->TakeSweeps(); }
 absl::Status SubstitutionSearch::Continue(int64_t candidates) {
   return impl_->Continue(candidates);
 }
 bool SubstitutionSearch::Done() const { return impl_->Done(); }
 int64_t SubstitutionSearch::mapped() const { return impl_->mapped(); }
 double SubstitutionSearch::best_us() const { return impl_->best_us(); }
+bool SubstitutionSearch::SweepsLead() const { return impl_->SweepsLead(); }
 std::vector<Steps> SubstitutionSearch::Known(int cheapest) const { return impl_->Known(cheapest); }
 SubstitutionResult SubstitutionSearch::TakeResult() { return impl_->TakeResult(); }
 

@@ -29,6 +29,8 @@ struct SubstitutionOptions {
   double alpha = 1.05;
   // Steps tried per mapped candidate: most lead to known graphs.
   int64_t tries_per_candidate = 50;
+  // Per level of sweeps: candidates whose sweeps are tried, and how many of each.
+  size_t swept_candidates = 3, sweeps_of_each = 6;
   uint64_t seed = 1;  // orders steps that look equally good
   Deadline deadline = {};
   bool dynamic_program = true;  // false: mappings are enumerated, until the deadline
@@ -81,6 +83,8 @@ class SubstitutionSearch {
   // Maps the original piece, and candidates known from elsewhere (those that do not apply are
   // skipped). Must be called first.
   absl::Status Start(const std::vector<Steps>& known);
+  // Maps what sweeps lead to (sweeps.h), level by level, until one makes nothing faster.
+  void TakeSweeps();
   // Maps up to `candidates` further candidates.
   absl::Status Continue(int64_t candidates);
 
@@ -89,6 +93,8 @@ class SubstitutionSearch {
   int64_t mapped() const;
   // Time per piece of the best candidate in a chain of equal pieces.
   double best_us() const;
+  // Whether sweeps alone lead to the fastest.
+  bool SweepsLead() const;
   // The candidates worth trying under other costs: best for some border, or among the cheapest.
   std::vector<Steps> Known(int cheapest) const;
   // Must be called last.

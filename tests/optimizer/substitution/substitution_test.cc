@@ -83,6 +83,24 @@ TEST_F(Substitutions, TimeThatIsOverLeavesThePieceAsItIs) {
   EXPECT_EQ(result.stop, StopReason::kTimeLimit);
 }
 
+TEST_F(Substitutions, SweepsAreBesideTheSteps) {
+  SubstitutionSearch alone = Begin(), swept = Begin();
+  ASSERT_TRUE(alone.Start({}).ok() && swept.Start({}).ok());
+  swept.TakeSweeps();
+  ASSERT_TRUE(alone.Continue(100000).ok() && swept.Continue(100000).ok());
+  // Graphs that a sweep led to are looked at again, and expanded.
+  EXPECT_LE(swept.best_us(), alone.best_us());
+  EXPECT_GE(swept.mapped(), alone.mapped());
+  EXPECT_TRUE(swept.Done());
+}
+
+TEST_F(Substitutions, NoSweepBeginsWhenTimeIsOver) {
+  SubstitutionSearch search = Begin({.deadline = Deadline::In(1e-9)});
+  ASSERT_TRUE(search.Start({}).ok());
+  search.TakeSweeps();
+  EXPECT_EQ(search.mapped(), 1);
+}
+
 // relu(matmul(x, y)) -> linear(x, y; activation=1)
 Rule FuseRelu() {
   const PatternRef x = PatternRef::Input(0), y = PatternRef::Input(1);
