@@ -42,10 +42,11 @@ def split_rules(path):
 def loss_without(rule, rules, page, step_us):
     """The share of `step_us` that the step takes more; infinite where there is no plan."""
     head, blocks = rules
+    left_out = rule.removesuffix('^-1')  # a rule that was used backwards
     search = pathlib.Path(f'{page}.search').read_text(encoding='utf-8').splitlines()
     with tempfile.TemporaryDirectory() as folder:
         left, summary = pathlib.Path(folder, 'left.txt'), pathlib.Path(folder, 'summary.json')
-        left.write_text(head + ''.join(block for name, block in blocks.items() if name != rule.removesuffix('^-1')),
+        left.write_text(head + ''.join(block for name, block in blocks.items() if name != left_out),
                         encoding='utf-8')
         done = subprocess.run([*search, f'--rules={left}', f'--json={summary}',
                                f'--cache_dir={folder}/cache'], capture_output=True, check=False)
@@ -61,7 +62,7 @@ def main():
     arguments.add_argument('--without', action='store_true')
     arguments.add_argument('--rules', default='rules/default.txt')
     flags = arguments.parse_args()
-    shipped = split_rules(flags.rules)
+    shipped = split_rules(flags.rules) if flags.without else None
     rules = {}  # id: [(share, us, times, model)], equation
     without = {}  # id: [(share that a step takes more, model)]
     for path in flags.pages:

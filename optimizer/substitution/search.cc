@@ -38,8 +38,10 @@ struct Knowledge {
   int distinct_pieces = 0;
   std::map<uint64_t, std::vector<Steps>> candidates;  // by Piece::key
   std::map<uint64_t, RootMatches> root_matches;       // likewise
-  std::set<uint64_t> settled;        // pieces found in the cache, which need no search
-  std::set<uint64_t> swept_in_vain;  // pieces of which steps one by one found more
+  std::set<uint64_t> settled;  // pieces found in the cache, which need no search
+  // Pieces that later searches do not sweep: steps one by one found more, or the cache had them,
+  // and what sweeps once found is known.
+  std::set<uint64_t> not_swept_again;
 };
 
 // One run over the chain of pieces.
@@ -66,7 +68,7 @@ class ChainSearch {
     for (std::unique_ptr<Solved>& solved : solved_) {
       const uint64_t key = pieces_[solved->first].key;
       knowledge_.candidates[key] = solved->search->Known(kCheapestKnown);
-      if (!solved->search->SweepsLead()) knowledge_.swept_in_vain.insert(key);
+      if (!solved->search->SweepsLead()) knowledge_.not_swept_again.insert(key);
       solved->result = solved->search->TakeResult();
       result_.candidates += solved->result.mapped;
       result_.exact_mappings &= solved->result.exact;
@@ -175,8 +177,8 @@ class ChainSearch {
     };
     // They are few, and beside the budget.
     for (auto& solved : solved_) {
-      const bool in_vain = knowledge_.swept_in_vain.contains(pieces_[solved->first].key);
-      if (!in_vain && !IsSettled(*solved)) solved->search->TakeSweeps();
+      const bool is_swept = !knowledge_.not_swept_again.contains(pieces_[solved->first].key);
+      if (is_swept && !IsSettled(*solved)) solved->search->TakeSweeps();
     }
     for (auto& solved : solved_) {
       if (left > 0 && !IsSettled(*solved)) ISOMER_RETURN_IF_ERROR(take_turn(solved.get()));

@@ -236,7 +236,7 @@ class SubstitutionSearch::Impl {
     expanded_once_ = true;
     experience_.set_scale_us(stepwise_.best_us);
     for (size_t i = 0; i < all_.size(); ++i) {
-      // Sweeps begin at the piece itself: what is known may have gone another way.
+      // The piece itself, too, as sweeps begin there: what is known may have gone another way.
       if (i > 0 && all_[i].us > options_.alpha * stepwise_.best_us) continue;
       Expanded root{.known = all_[i].root, .graph = roots_[all_[i].root].graph, .us = all_[i].us};
       root.key = HashMix(i);
