@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 PARALLEL = re.compile(r'\b(partition|combine|replicate|reduce|concat_partials)\(')
+SHIPPED_RULES = pathlib.Path(__file__).resolve().parents[1] / 'rules/default.txt'
 
 
 def page_of(path):
@@ -60,7 +61,7 @@ def main():
                                         formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument('pages', nargs='+')
     arguments.add_argument('--without', action='store_true')
-    arguments.add_argument('--rules', default='rules/default.txt')
+    arguments.add_argument('--rules', default=SHIPPED_RULES)
     flags = arguments.parse_args()
     shipped = split_rules(flags.rules) if flags.without else None
     rules = {}  # id: [(share, us, times, model)], equation
@@ -101,4 +102,7 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except OSError as error:
+        raise SystemExit(f'error: {error.filename}: {error.strerror}') from error
