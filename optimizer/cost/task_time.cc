@@ -37,48 +37,9 @@ double GreatestSum(std::vector<std::pair<int64_t, Amount>>* list, UsOf us_of) {
   return greatest;
 }
 
-}  // namespace
-
-namespace {
-
-// Where some of a node's devices stand for all that take part in a task (Schedule::Whole): for how
-// many each of them is on the links that they share.
-class DevicesStoodFor {
- public:
-  DevicesStoodFor(const Machine& machine, const Schedule& schedule, const Task& task)
-      : node_size_(machine.devices_per_node()) {
-    if (task.whole < 0) return;
-    // Those that stay, and those that go and whose buffers stay (symmetric_devices.h).
-    std::vector<int32_t> here;
-    for (const auto& [read, write] : task.transfers) {
-      here.push_back(schedule.buffers[task.reads[read]].device);
-      here.push_back(schedule.buffers[task.writes[write]].device);
-    }
-    std::sort(here.begin(), here.end());
-    here.erase(std::unique(here.begin(), here.end()), here.end());
-    for (int32_t device : here) ++of_node_[device / node_size_].here;
-    for (int32_t device : schedule.GroupOf(task)) {
-      const auto node = of_node_.find(device / node_size_);
-      if (node != of_node_.end()) ++node->second.all;
-    }
-  }
-  // A message's link `link` of `size`: the outermost are those of single devices, if there are
-  // others between them.
-  int64_t On(size_t link, size_t size, int32_t from, int32_t to) const {
-    const bool is_shared = size == 2 || (link > 0 && link + 1 < size);
-    if (of_node_.empty() || !is_shared) return 1;
-    const auto node = of_node_.find((2 * link < size ? from : to) / node_size_);
-    if (node == of_node_.end()) return 1;
-    return std::max<int64_t>(1, node->second.all / node->second.here);
-  }
-
- private:
-  struct Count {
-    int64_t here = 0, all = 0;
-  };
-  int64_t node_size_;
-  absl::flat_hash_map<int64_t, Count> of_node_;
-};
+// Whether a node's devices share such a link of a path: the outermost are those of single devices,
+// if there are others between them.
+bool IsShared(size_t link, size_t size) { return size == 2 || (link > 0 && link + 1 < size); }
 
 }  // namespace
 
@@ -86,7 +47,6 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
                                     const Task& task) {
   const Machine& machine = cost.machine();
   SendReceiveParts parts;
-  const DevicesStoodFor stood_for(machine, schedule, task);
   const auto num_levels = static_cast<int64_t>(machine.levels.size());
   std::vector<std::pair<int64_t, int64_t>> messages;  // by receiver and level
   std::vector<std::pair<int64_t, double>> traffic;    // by link
@@ -104,7 +64,8 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
     const LinkPath path = machine.Path(from.device, to.device);
     const bool leaves_node = level + 1 == static_cast<int>(machine.levels.size());
     for (size_t l = 0; l < path.size(); ++l) {
-      const int64_t others = leaves_node ? stood_for.On(l, path.size(), from.device, to.device) : 1;
+      const bool is_shared = leaves_node && IsShared(l, path.size());
+      const int64_t others = !is_shared ? 1 : 2 * l < path.size() ? count.senders : count.receivers;
       traffic.emplace_back(path[l],
                            static_cast<double>(bytes * OnPath(count, l, path.size()) * others));
     }

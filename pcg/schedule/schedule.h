@@ -334,9 +334,11 @@ struct Schedule {
   // What such a task of several devices is in the schedule of all.
   struct Whole {
     std::vector<int32_t> devices;  // ascending
-    // kSendReceive: how many like it a transfer's receiver gets, and its sender sends; empty: one.
+    // kSendReceive: how many like it a transfer's receiver gets, and its sender sends; and how many
+    // receivers, and senders, of its node each of the two stands for. Empty: one.
     struct Count {
       int64_t received = 1, sent = 1;
+      int64_t receivers = 1, senders = 1;
       int64_t most() const { return received > sent ? received : sent; }
       friend auto operator<=>(const Count&, const Count&) = default;
     };

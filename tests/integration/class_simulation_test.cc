@@ -125,6 +125,28 @@ TEST_P(ClassSimulation, IsThatOfAllDevices) {
   }
 }
 
+// By one device of each class of a node's, too.
+TEST_P(ClassSimulation, OfPartsOfNodesIsNear) {
+  const Scenario& s = GetParam();
+  LoadOptions load;
+  load.batch_size = s.batch;
+  Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(LoadMachine(s.machine, s.nodes).value());
+  absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->precision = s.precision;
+  plan->update.method = s.update;
+  const int64_t node = cost.machine().devices_per_node(), alike = cost.machine().devices_alike();
+  const auto all = LowerPlan(*plan);
+  const auto few = LowerPlanInClasses(*plan, {node, 1}, /*most_shards=*/0, int64_t{1} << 40,
+                                      int64_t{1} << 40, alike == plan->num_devices ? 0 : alike);
+  ASSERT_TRUE(all.ok() && few.ok()) << all.status() << few.status();
+  const double expected_us = Simulate(cost, all->mapped.graph, all->schedule).step_us;
+  EXPECT_NEAR(Simulate(cost, few->mapped.graph, few->schedule).step_us, expected_us,
+              0.005 * expected_us);
+}
+
 // The most messages that a device gets in the moves of each node, forward or backward.
 std::map<std::pair<int, Phase>, int64_t> MostReceived(const Schedule& schedule) {
   std::map<std::pair<int, Phase>, int64_t> most;

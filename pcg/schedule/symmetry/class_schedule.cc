@@ -132,23 +132,40 @@ class TaskPatcher {
     }
   };
 
+  // For how many of a node, which share its links, each of these stands.
+  int64_t SharersOfNode(const Partners& devices, const std::vector<Values>& values) const {
+    int64_t sharers = 1, weight = 1;
+    for (size_t k = 0; k < values.size() && weight < classes_.node; ++k) {
+      weight *= classes_.radix[k];
+      if (values[k].count > 1 && devices.differ[k]) {
+        sharers *= CountOf(k, values[k]) / values[k].count;
+      }
+    }
+    return sharers;
+  }
+
   // A device that receives from one other value of a digit does so from each, if it receives from
   // several; not, if which one it is depends on the device's own digits.
   std::vector<Schedule::Whole::Count> CountsOf(const Task& task,
                                                const std::vector<Values>& values) const {
     std::map<std::vector<int64_t>, Partners> senders, receivers;  // by who receives, or sends
+    Partners all_senders, all_receivers;
     std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> ends;  // of transfers
     for (const auto& [read, write] : task.transfers) {
       const auto& [from, to] =
           ends.emplace_back(DigitsOfBuffer(task.reads[read]), DigitsOfBuffer(task.writes[write]));
       senders[to].Add(from);
       receivers[from].Add(to);
+      all_senders.Add(from);
+      all_receivers.Add(to);
     }
+    const int64_t sharing = SharersOfNode(all_receivers, values),
+                  sharing_out = SharersOfNode(all_senders, values);
     std::vector<Schedule::Whole::Count> counts;
     for (const auto& [from, to] : ends) {
       const std::vector<bool>& several_send = senders[to].differ;
       const std::vector<bool>& several_receive = receivers[from].differ;
-      Schedule::Whole::Count count;
+      Schedule::Whole::Count count = {.receivers = sharing, .senders = sharing_out};
       for (size_t k = 0; k < values.size(); ++k) {
         if (values[k].count == 1 || from[k] == to[k]) continue;
         const int64_t others = values[k].count - 1;

@@ -35,6 +35,7 @@ class ClassFinder {
       if (!options_.widen || !Widen()) return std::nullopt;
     }
     if (classes_.reduced_radix != least) Narrow(least);
+    classes_.node = options_.node;
     bool some_alike = false;
     for (size_t k = 0; k < least.size(); ++k) {
       const bool is_cut = classes_.reduced_radix[k] != classes_.radix[k];

@@ -35,6 +35,7 @@ struct DeviceClasses {
   // Digits of which all values do the same, as far as the plan says: those that are cut, and others
   // by ClassOptions::uncut_alike.
   std::vector<bool> alike;
+  int64_t node = 1;  // ClassOptions::node
 
   // The device of `plan` that does what `device` does.
   int64_t ClassOf(int64_t device) const;

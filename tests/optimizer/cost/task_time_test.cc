@@ -56,7 +56,8 @@ TEST(TaskTime, CollectivesOfColumnsArePacked) {
   }
 }
 
-// One device of a node that sends for all four of it has them on the node's link.
+// One device of a node that sends for all four of it has them on the node's link; what it receives
+// alone is there once.
 TEST(TaskTime, DevicesThatStandForANodeShareItsLink) {
   const CostModel cost(TestMachine(2, 4));
   Graph graph;
@@ -75,7 +76,9 @@ TEST(TaskTime, DevicesThatStandForANodeShareItsLink) {
   task.writes = {1};
   task.transfers = {{0, 0}};
   schedule.wholes.push_back({.devices = {0, 4}, .counts = {}});
-  schedule.wholes.push_back({.devices = {0, 1, 2, 3, 4, 5, 6, 7}, .counts = {}});
+  const std::vector<int32_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  schedule.wholes.push_back({.devices = all, .counts = {{.receivers = 4, .senders = 4}}});
+  schedule.wholes.push_back({.devices = all, .counts = {{.receivers = 1, .senders = 1}}});
   const auto link_us = [&](int32_t whole) {
     task.whole = whole;
     return PartsOfSendReceive(cost, schedule, task).link_us;
@@ -83,6 +86,7 @@ TEST(TaskTime, DevicesThatStandForANodeShareItsLink) {
   EXPECT_GT(link_us(-1), 0);
   EXPECT_DOUBLE_EQ(link_us(0), link_us(-1));
   EXPECT_DOUBLE_EQ(link_us(1), 4 * link_us(-1));
+  EXPECT_DOUBLE_EQ(link_us(2), link_us(-1));
 }
 
 }  // namespace

@@ -369,7 +369,9 @@ TEST(GridPlan, IsExplainedByTheScheduleThatWasSimulated) {
   ASSERT_TRUE(priced.ok()) << priced.status();
   EXPECT_EQ(priced->plan.predicted_step_us, made->plan.predicted_step_us);
   for (const OptimizeResult* result : {&*made, &*priced}) {
-    ASSERT_NE(result->simulation.step_us, result->plan.predicted_step_us);  // of all devices
+    ASSERT_LT(result->simulation.devices, 64);
+    EXPECT_NEAR(result->simulation.step_us, result->plan.predicted_step_us,
+                0.005 * result->plan.predicted_step_us);
     const auto lowered = LowerForSimulation(cost.machine(), result->plan);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_EQ(static_cast<size_t>(result->simulation.tasks.size()), lowered->schedule.tasks.size());
