@@ -55,19 +55,21 @@ SendReceiveParts PartsOfSendReceive(const CostModel& cost, const Schedule& sched
     const Buffer& to = schedule.buffers[task.writes[task.transfers[i].second]];
     const int level = cost.LevelBetween(from.device, to.device);
     if (level < 0) continue;
-    if (level + 1 == static_cast<int>(machine.levels.size()) && task.whole < 0) {
+    const bool leaves_node = level + 1 == static_cast<int>(machine.levels.size());
+    if (leaves_node && task.whole < 0) {
       parts.in_turn = std::max(parts.in_turn, SendersInTurn(machine, schedule, from.device));
     }
     const Schedule::Whole::Count count = schedule.CountOf(task, i);
     const int64_t bytes = IntersectionVolume(from.box, to.box) * BytesPerElement(from.dtype);
     messages.push_back({to.device * num_levels + level, count.received});
     const LinkPath path = machine.Path(from.device, to.device);
-    const bool leaves_node = level + 1 == static_cast<int>(machine.levels.size());
     for (size_t l = 0; l < path.size(); ++l) {
-      const bool is_shared = leaves_node && IsShared(l, path.size());
-      const int64_t others = !is_shared ? 1 : 2 * l < path.size() ? count.senders : count.receivers;
+      int64_t sharers = 1;
+      if (leaves_node && IsShared(l, path.size())) {
+        sharers = 2 * l < path.size() ? count.senders : count.receivers;
+      }
       traffic.emplace_back(path[l],
-                           static_cast<double>(bytes * OnPath(count, l, path.size()) * others));
+                           static_cast<double>(bytes * OnPath(count, l, path.size()) * sharers));
     }
   }
   parts.latency_us = GreatestSum(&messages, [&](int64_t place, int64_t count) {

@@ -80,19 +80,26 @@ constexpr char kMixture[] =
     "gshard_moe?experts=256&layers=4&hidden=128&intermediate=1024&heads=8&head_size=16&"
     "vocabulary=1024&seq=256";
 
-class ClassSimulation : public testing::TestWithParam<Scenario> {};
+class ClassSimulation : public testing::TestWithParam<Scenario> {
+ protected:
+  static absl::StatusOr<Plan> PlanFor(const CostModel& cost) {
+    const Scenario& s = GetParam();
+    LoadOptions load;
+    load.batch_size = s.batch;
+    Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
+    EXPECT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+    absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+    if (!plan.ok()) return plan;
+    plan->precision = s.precision;
+    plan->update.method = s.update;
+    return plan;
+  }
+};
 
 TEST_P(ClassSimulation, IsThatOfAllDevices) {
-  const Scenario& s = GetParam();
-  LoadOptions load;
-  load.batch_size = s.batch;
-  Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
-  const CostModel cost(LoadMachine(s.machine, s.nodes).value());
-  absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+  const CostModel cost(LoadMachine(GetParam().machine, GetParam().nodes).value());
+  absl::StatusOr<Plan> plan = PlanFor(cost);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  plan->precision = s.precision;
-  plan->update.method = s.update;
   plan->update.optimizer = OptimizerKind::kAdam;
   const auto all = LowerPlan(*plan);
   const auto few = LowerForSimulation(cost.machine(), *plan, 1);
@@ -127,16 +134,9 @@ TEST_P(ClassSimulation, IsThatOfAllDevices) {
 
 // By one device of each class of a node's, too.
 TEST_P(ClassSimulation, OfPartsOfNodesIsNear) {
-  const Scenario& s = GetParam();
-  LoadOptions load;
-  load.batch_size = s.batch;
-  Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
-  const CostModel cost(LoadMachine(s.machine, s.nodes).value());
-  absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+  const CostModel cost(LoadMachine(GetParam().machine, GetParam().nodes).value());
+  absl::StatusOr<Plan> plan = PlanFor(cost);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  plan->precision = s.precision;
-  plan->update.method = s.update;
   const int64_t node = cost.machine().devices_per_node(), alike = cost.machine().devices_alike();
   const auto all = LowerPlan(*plan);
   const auto few = LowerPlanInClasses(*plan, {node, 1}, /*most_shards=*/0, int64_t{1} << 40,

@@ -135,8 +135,9 @@ class TaskPatcher {
   // For how many of a node, which share its links, each of these stands.
   int64_t SharersOfNode(const Partners& devices, const std::vector<Values>& values) const {
     int64_t sharers = 1, weight = 1;
-    for (size_t k = 0; k < values.size() && weight < classes_.node; ++k) {
+    for (size_t k = 0; k < values.size(); ++k) {
       weight *= classes_.radix[k];
+      if (weight > classes_.node) break;
       if (values[k].count > 1 && devices.differ[k]) {
         sharers *= CountOf(k, values[k]) / values[k].count;
       }
@@ -159,13 +160,13 @@ class TaskPatcher {
       all_senders.Add(from);
       all_receivers.Add(to);
     }
-    const int64_t sharing = SharersOfNode(all_receivers, values),
-                  sharing_out = SharersOfNode(all_senders, values);
+    const Schedule::Whole::Count of_node = {.receivers = SharersOfNode(all_receivers, values),
+                                            .senders = SharersOfNode(all_senders, values)};
     std::vector<Schedule::Whole::Count> counts;
     for (const auto& [from, to] : ends) {
       const std::vector<bool>& several_send = senders[to].differ;
       const std::vector<bool>& several_receive = receivers[from].differ;
-      Schedule::Whole::Count count = {.receivers = sharing, .senders = sharing_out};
+      Schedule::Whole::Count count = of_node;
       for (size_t k = 0; k < values.size(); ++k) {
         if (values[k].count == 1 || from[k] == to[k]) continue;
         const int64_t others = values[k].count - 1;
