@@ -32,7 +32,7 @@ Contest::~Contest() {
 }
 
 PredictionMemo::Future Contest::Begin(std::launch policy, Plan* plan) const {
-  return std::async(policy, [this, plan] { return PredictPlan(cost_, plan); });
+  return std::async(policy, [this, plan] { return PredictPlanInSearch(cost_, plan); });
 }
 
 void Contest::Prefetch(Plan plan) {

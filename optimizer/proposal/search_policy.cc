@@ -25,6 +25,8 @@ constexpr Threshold kThresholds[] = {
      &P::very_near_best, 1, kMany},
     {"near_part", "times the best step: parts of the machine up to it get a search of their own",
      &P::near_part, 1, kMany},
+    {"about_as_fast", "times the best step: plans up to it are compared by whole nodes at last",
+     &P::about_as_fast, 1, kMany},
 
     {"contenders", "fastest plans whose updates are chosen", &P::contenders, 1, 1000},
     {"small_contenders", "the same of plans of few_tasks, which take no time to simulate",

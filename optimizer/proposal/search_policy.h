@@ -24,6 +24,7 @@ struct SearchPolicy {
   double near_best = 1.2;
   double very_near_best = 1.03;
   double near_part = 1.1;
+  double about_as_fast = 1.005;
 
   // The contest.
   int64_t contenders = 4;

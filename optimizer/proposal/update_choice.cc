@@ -150,11 +150,12 @@ class UpdateChoice {
         way.update.bucket_bytes = UpdateOptions().bucket_bytes;
         way.update.eager_sums = true;
       }
-      way.update.bucket_ends = ends.behind;
-      ended.push_back(way);
-      if (!way.update.immediate || ends.beside == ends.behind) continue;
-      way.update.bucket_ends = ends.beside;
-      ended.push_back(std::move(way));
+      std::set<std::set<std::string>> choices = ends.behind;
+      if (way.update.immediate) choices.insert(ends.beside.begin(), ends.beside.end());
+      for (const std::set<std::string>& choice : choices) {
+        way.update.bucket_ends = choice;
+        ended.push_back(way);
+      }
     }
     *ways = std::move(ended);
     return Predict(contender, ways);

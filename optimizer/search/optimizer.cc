@@ -345,13 +345,36 @@ class Optimizer {
     return absl::InvalidArgumentError(absl::StrCat(step.source, ": ", step.ToString(), ": ", why));
   }
 
+  // What plans were compared by is not their closest prediction: of those about as fast as the
+  // best, at `compared_us`, takes the one that this says is.
+  absl::Status TakeCloser(double compared_us, OptimizeResult* result) {
+    for (const Contender& contender : run_.contest.contenders()) {
+      if (contender.step_us > run_.policy().about_as_fast * compared_us) break;
+      Plan plan = contender.plan;
+      ISOMER_RETURN_IF_ERROR(run_.shared.predictions.PredictClosely(run_.cost, &plan));
+      if (plan.predicted_step_us >= result->plan.predicted_step_us ||
+          plan.predicted_peak_bytes > run_.cost.machine().memory_bytes()) {
+        continue;
+      }
+      plan.peak_flops = result->plan.peak_flops;
+      result->plan = std::move(plan);
+      result->simulation = {};
+      result->origin = contender.origin;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status TakeBest(OptimizeResult* result) {
     Contest::Entry best = run_.contest.TakeBest();
     result->plan = std::move(best.plan);
-    if (best.simulation.has_value()) result->simulation = *std::move(best.simulation);
+    if (best.simulation.has_value() && !SearchLacksDevices(run_.cost, result->plan)) {
+      result->simulation = *std::move(best.simulation);
+    }
     result->origin = std::move(best.origin);
+    const double compared_us = best.step.step_us;
     ISOMER_RETURN_IF_ERROR(
         PredictResult(run_.cost, run_.policy(), &run_.shared.predictions, result));
+    if (result->fits) ISOMER_RETURN_IF_ERROR(TakeCloser(compared_us, result));
     result->baselines = run_.baselines.predictions;
     result->baseline_plans = std::move(run_.baselines.plans);
     result->single_device = run_.baselines.single_device;

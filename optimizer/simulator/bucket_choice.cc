@@ -21,18 +21,43 @@ constexpr int64_t kMostGradients = 100;
 // Pareto-optimal ways kept per prefix of the buckets.
 constexpr size_t kMostWays = 8;
 
-// One gradient, or merged neighbours, that a group of devices reduces.
-struct Gradient {
-  std::string weight;  // the last of the merged ones
-  double ready_us = 0;
-  int64_t bytes = 0, update_bytes = 0;
+// What one group of devices reduces of gradients.
+struct Part {
+  int group = 0;       // of Reduced::groups
+  std::string weight;  // the last
+  int64_t bytes = 0;
   int32_t segments = 0;
 };
 
-struct Group {
-  Task sum;  // reduction of the first gradient
+// One gradient, or merged neighbours.
+struct Gradient {
+  double ready_us = 0;
+  int64_t bytes = 0, update_bytes = 0;
+  std::vector<Part> parts;  // of other groups each
+
+  void Add(const Gradient& next) {
+    ready_us = std::max(ready_us, next.ready_us);
+    bytes += next.bytes;
+    update_bytes += next.update_bytes;
+    for (const Part& part : next.parts) {
+      const auto known = std::find_if(parts.begin(), parts.end(),
+                                      [&](const Part& other) { return other.group == part.group; });
+      if (known == parts.end()) {
+        parts.push_back(part);
+        continue;
+      }
+      known->weight = part.weight;
+      known->bytes += part.bytes;
+      known->segments += part.segments;
+    }
+  }
+};
+
+// What a device takes part in reducing, one after the other: groups of which it is one share its
+// time to communicate, so that their buckets are chosen together.
+struct Reduced {
+  std::vector<Task> groups;  // each by the reduction of its first gradient
   std::vector<Gradient> gradients;
-  int64_t bytes = 0;
 };
 
 // The collective that distributes updated weights from those that updated them.
@@ -70,39 +95,67 @@ class Step {
     timeline_ = RunTimeline(tasks);
   }
 
-  // The group with the most bytes first.
-  std::vector<Group> Groups() const {
+  // Where gradients of most bytes are reduced comes first. Other shards of weights have the ends of
+  // the first, so each weight is there once. `together`: all groups of a device.
+  std::vector<Reduced> ByDevice(bool together) const {
     std::map<std::pair<int32_t, NodeId>, int64_t> update_bytes;  // by device and parameter
     for (const Task& task : schedule_.tasks) {
       if (task.kind != TaskKind::kUpdate) continue;
       update_bytes[{task.devices[0], task.node}] += task.bytes;
     }
-    std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Group> groups;
+    // Few devices may stand for groups of more than one size.
+    std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Sums> groups;
     for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
       const auto name = names_.find(task.node);
       const std::optional<Collective> collective = CollectiveOf(task.kind);
       const bool sums = collective.has_value() && TraitsOf(*collective).reduces;
       if (name == names_.end() || task.phase != Phase::kBackward || !sums) continue;
-      Picoseconds ready = 0;
-      for (int32_t dep : task.deps) ready = std::max(ready, timeline_.end[dep]);
-      Group& group = groups[{task.kind,
-                             {task.devices.begin(), task.devices.end()},
-                             schedule_.buffers[task.reads[0]].dtype}];
-      if (group.gradients.empty()) group.sum = task;
-      const auto update = update_bytes.find({task.devices[0], task.node});
-      group.gradients.push_back({.weight = name->second,
-                                 .ready_us = MicrosecondsOf(ready),
-                                 .bytes = task.bytes,
-                                 .update_bytes = update == update_bytes.end() ? 0 : update->second,
-                                 .segments = task.segments});
+      const auto devices = schedule_.GroupOf(task);
+      Sums& group = groups[{
+          task.kind, {devices.begin(), devices.end()}, schedule_.buffers[task.reads[0]].dtype}];
+      group.tasks.push_back(static_cast<int32_t>(t));
       group.bytes += task.bytes;
     }
-    std::vector<Group> sorted;
-    for (auto& [key, group] : groups) sorted.push_back(std::move(group));
+    std::vector<const Sums*> sorted;
+    for (const auto& [key, group] : groups) sorted.push_back(&group);
     std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
-    return sorted;
+                     [](const Sums* a, const Sums* b) { return a->bytes > b->bytes; });
+    std::vector<Reduced> reduced;
+    std::set<NodeId> known;
+    const auto is_known = [&](const Sums* group) {
+      return known.contains(schedule_.tasks[group->tasks[0]].node);
+    };
+    for (const Sums* first : sorted) {
+      if (is_known(first)) continue;
+      const int32_t device = schedule_.tasks[first->tasks[0]].devices[0];
+      Reduced& of_device = reduced.emplace_back();
+      std::map<int32_t, int> group_of;  // by task
+      for (const Sums* group : sorted) {
+        const Task& task = schedule_.tasks[group->tasks[0]];
+        const bool is_of_device =
+            std::find(task.devices.begin(), task.devices.end(), device) != task.devices.end();
+        if (is_known(group) || !(together ? is_of_device : group == first)) continue;
+        for (int32_t t : group->tasks) group_of[t] = static_cast<int>(of_device.groups.size());
+        of_device.groups.push_back(task);
+      }
+      for (const auto& [t, group] : group_of) {
+        const Task& task = schedule_.tasks[t];
+        known.insert(task.node);
+        Picoseconds ready = 0;
+        for (int32_t dep : task.deps) ready = std::max(ready, timeline_.end[dep]);
+        const auto update = update_bytes.find({device, task.node});
+        of_device.gradients.push_back(
+            {.ready_us = MicrosecondsOf(ready),
+             .bytes = task.bytes,
+             .update_bytes = update == update_bytes.end() ? 0 : update->second,
+             .parts = {{.group = group,
+                        .weight = names_.at(task.node),
+                        .bytes = task.bytes,
+                        .segments = task.segments}}});
+      }
+    }
+    return reduced;
   }
 
   // Time at which the device has computed all gradients.
@@ -122,6 +175,12 @@ class Step {
   }
 
  private:
+  // Of one group of devices.
+  struct Sums {
+    std::vector<int32_t> tasks;
+    int64_t bytes = 0;
+  };
+
   const CostModel& cost_;
   const Graph& graph_;
   const Schedule& schedule_;
@@ -129,20 +188,17 @@ class Step {
   Timeline timeline_;                    // without their communication
 };
 
-std::vector<Gradient> Coarsened(const Group& group) {
-  const int64_t enough = group.bytes / kMostGradients;
+std::vector<Gradient> Coarsened(const std::vector<Gradient>& gradients) {
+  int64_t bytes = 0;
+  for (const Gradient& gradient : gradients) bytes += gradient.bytes;
+  const int64_t enough = bytes / kMostGradients;
   std::vector<Gradient> coarse;
-  for (const Gradient& gradient : group.gradients) {
+  for (const Gradient& gradient : gradients) {
     if (coarse.empty() || coarse.back().bytes >= enough || gradient.bytes >= enough) {
       coarse.push_back(gradient);
-      continue;
+    } else {
+      coarse.back().Add(gradient);
     }
-    Gradient& last = coarse.back();
-    last.weight = gradient.weight;
-    last.ready_us = std::max(last.ready_us, gradient.ready_us);
-    last.bytes += gradient.bytes;
-    last.update_bytes += gradient.update_bytes;
-    last.segments += gradient.segments;
   }
   return coarse;
 }
@@ -217,37 +273,37 @@ void KeepBest(std::vector<Way>* ways) {
 }
 
 // Buckets of all ranges of neighbours: [last][first].
-std::vector<std::vector<Bucket>> BucketsOf(const Step& step, const Group& group,
+std::vector<std::vector<Bucket>> BucketsOf(const Step& step, const std::vector<Task>& groups,
                                            const std::vector<Gradient>& gradients) {
-  const std::optional<TaskKind> gather_kind = KindOfGather(group.sum.kind);
   std::vector<std::vector<Bucket>> buckets(gradients.size());
-  Task task = group.sum;
   for (size_t last = 0; last < gradients.size(); ++last) {
     buckets[last].resize(last + 1);
-    task.bytes = 0;
-    task.segments = 0;
-    int64_t update_bytes = 0;
+    Gradient range;
     for (size_t first = last + 1; first-- > 0;) {
-      task.bytes += gradients[first].bytes;
-      task.segments += gradients[first].segments;
-      update_bytes += gradients[first].update_bytes;
-      task.kind = group.sum.kind;
+      range.Add(gradients[first]);
       Bucket& bucket = buckets[last][first];
       bucket = {.ready_us = gradients[last].ready_us,
-                .sum_us = step.UsOf(task),
-                .update_us = step.UpdateUs(update_bytes, task.devices[0])};
-      if (!gather_kind.has_value()) continue;
-      task.kind = *gather_kind;
-      bucket.gather_us = step.UsOf(task);
+                .update_us = step.UpdateUs(range.update_bytes, groups[0].devices[0])};
+      for (const Part& part : range.parts) {
+        Task task = groups[part.group];
+        task.bytes = part.bytes;
+        task.segments = part.segments;
+        bucket.sum_us += step.UsOf(task);
+        const std::optional<TaskKind> gather_kind = KindOfGather(task.kind);
+        if (!gather_kind.has_value()) continue;
+        task.kind = *gather_kind;
+        bucket.gather_us += step.UsOf(task);
+      }
     }
   }
   return buckets;
 }
 
-// The last weight of each of the best buckets, if gradients are computed by `computed_us`.
-std::vector<std::string> EndsOf(const std::vector<Gradient>& gradients,
-                                const std::vector<std::vector<Bucket>>& buckets, double computed_us,
-                                bool beside) {
+// The last weight of each group in each of the best buckets, if gradients are computed by
+// `computed_us`.
+std::set<std::string> EndsOf(const std::vector<Gradient>& gradients,
+                             const std::vector<std::vector<Bucket>>& buckets, double computed_us,
+                             bool beside) {
   std::vector<std::vector<Way>> ways(gradients.size() + 1);
   ways[0].push_back({.updated_us = computed_us});
   for (size_t end = 1; end <= gradients.size(); ++end) {
@@ -263,10 +319,12 @@ std::vector<std::string> EndsOf(const std::vector<Gradient>& gradients,
     }
     KeepBest(&ways[end]);
   }
-  std::vector<std::string> ends;
+  std::set<std::string> ends;
   for (size_t end = gradients.size(), w = 0; end > 0;) {
-    ends.push_back(gradients[end - 1].weight);
     const Way& way = ways[end][w];
+    Gradient range;
+    for (size_t i = way.first; i < end; ++i) range.Add(gradients[i]);
+    for (const Part& part : range.parts) ends.insert(part.weight);
     end = way.first;
     w = way.before;
   }
@@ -282,24 +340,23 @@ absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& pla
     const Node& node = plan.graph.node({id});
     if (node.op.kind() == OpKind::kWeight) apart.update.bucket_ends.insert(node.name);
   }
-  const absl::StatusOr<LoweredPlan> lowered = LowerForSimulation(cost.machine(), apart);
+  const absl::StatusOr<LoweredPlan> lowered = LowerInSearch(cost.machine(), apart);
   if (absl::IsResourceExhausted(lowered.status())) return BucketEnds();
   ISOMER_RETURN_IF_ERROR(lowered.status());
   const Step step(cost, *lowered);
   BucketEnds ends;
-  std::set<std::string> known;
-  for (const Group& group : step.Groups()) {
-    // Other shards of weights have the ends of the first.
-    const bool is_known = known.contains(group.gradients[0].weight);
-    for (const Gradient& gradient : group.gradients) known.insert(gradient.weight);
-    if (is_known) continue;
-    const std::vector<Gradient> gradients = Coarsened(group);
-    const std::vector<std::vector<Bucket>> buckets = BucketsOf(step, group, gradients);
-    const double computed_us = step.ComputedUs(group.sum.devices[0]);
-    for (bool beside : {false, true}) {
-      const std::vector<std::string> of_group = EndsOf(gradients, buckets, computed_us, beside);
-      (beside ? ends.beside : ends.behind).insert(of_group.begin(), of_group.end());
+  for (bool together : {true, false}) {
+    std::set<std::string> behind, beside;
+    for (const Reduced& reduced : step.ByDevice(together)) {
+      const std::vector<Gradient> gradients = Coarsened(reduced.gradients);
+      const std::vector<std::vector<Bucket>> buckets = BucketsOf(step, reduced.groups, gradients);
+      const double computed_us = step.ComputedUs(reduced.groups[0].devices[0]);
+      behind.merge(EndsOf(gradients, buckets, computed_us, /*beside=*/false));
+      beside.merge(EndsOf(gradients, buckets, computed_us, /*beside=*/true));
     }
+    if (behind.empty()) break;
+    ends.behind.insert(std::move(behind));
+    ends.beside.insert(std::move(beside));
   }
   return ends;
 }

@@ -148,7 +148,8 @@ bool IsRegular(const Machine& machine) {
   return machine.topology.empty() && !machine.levels.back().shared;
 }
 
-// ClassOptions::alike.
+// ClassOptions::alike. 1: kinds take turns in other numbers than a plan has, and no fewer devices
+// stand for all.
 int64_t AlikeDevices(const Machine& machine) {
   const int64_t alike = machine.devices_alike();
   return alike == machine.num_devices() ? 0 : alike;
@@ -218,23 +219,39 @@ int64_t MomentsToMake(const Plan& plan, int64_t moments) {
   return period == 0 ? moments : 2 * period;
 }
 
+// Whether fewer devices stand for all.
+bool AreInClasses(const Machine& machine, const Plan& plan, int64_t most_devices) {
+  return plan.num_devices > most_devices && IsRegular(machine) && AlikeDevices(machine) != 1;
+}
+
+// Up to so many shards all devices of a node are there, so that they compete for its links; of
+// more, one of each class of these. Where all devices run all calls they meet in collectives, whose
+// costs know of those beside them, so that these few are enough to compare plans by.
+int64_t MostShardsInSearch(const Plan& plan) {
+  return NumGroupsOfDevices(plan) > 1 ? kMostShards : 0;
+}
+
 absl::StatusOr<LoweredPlan> LowerMicroBatches(const Machine& machine, const Plan& plan,
-                                              int64_t most_devices, int64_t made) {
-  const bool regular = IsRegular(machine);
+                                              int64_t most_devices, int64_t made,
+                                              int64_t most_shards = kMostShards) {
   if (plan.update.method == UpdateMethod::kOwner)
     most_devices = std::max(most_devices, kMostOwners);
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   const int64_t limit = LimitOfShards(plan, moments);
-  // Where kinds take turns in other numbers than the plan has, no fewer devices stand for all.
-  const int64_t alike = AlikeDevices(machine);
-  if (plan.num_devices <= most_devices || !regular || alike == 1) {
+  if (!AreInClasses(machine, plan, most_devices)) {
     if (moments == 1) return LowerPlan(plan);
     // All devices, but not all micro-batches.
     return LowerPlanInClasses(plan, {plan.num_devices}, kMostShards, limit, made);
   }
-  // All devices of a node, so that they compete for its links; if that is too much, one of each
-  // class of these, too.
-  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, kMostShards, limit, made, alike);
+  return LowerPlanInClasses(plan, {machine.devices_per_node(), 1}, most_shards, limit, made,
+                            AlikeDevices(machine));
+}
+
+// Whether a node is simulated without some of its devices. REQUIRES: AreInClasses.
+bool LacksDevices(const Machine& machine, const Plan& plan, int64_t most_shards) {
+  const absl::StatusOr<int64_t> moments = NumMicroBatches(plan.graph, plan.views);
+  return moments.ok() && LacksDevicesOfNodes(plan, {machine.devices_per_node(), 1}, most_shards,
+                                             MomentsToMake(plan, *moments), AlikeDevices(machine));
 }
 
 PredictedMemory MemoryOf(const CostModel& cost, LoweredPlan* lowered) {
@@ -324,6 +341,12 @@ absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Pla
   return LowerMicroBatches(machine, plan, most_devices, MomentsToMake(plan, moments));
 }
 
+absl::StatusOr<LoweredPlan> LowerInSearch(const Machine& machine, const Plan& plan) {
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  return LowerMicroBatches(machine, plan, kMostDevices, MomentsToMake(plan, moments),
+                           MostShardsInSearch(plan));
+}
+
 PreparedPlan::Lowered PreparedPlan::WithMemory(const CostModel& cost, LoweredPlan lowered) {
   PredictedMemory memory = MemoryOf(cost, &lowered);
   return {std::move(lowered), std::move(memory.plan)};
@@ -361,12 +384,28 @@ absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
       plan);
 }
 
+absl::StatusOr<Simulation> PredictPlanInSearch(const CostModel& cost, Plan* plan) {
+  return Predict(
+      cost,
+      [&](int64_t made) {
+        return LowerMicroBatches(cost.machine(), *plan, kMostDevices, made,
+                                 MostShardsInSearch(*plan));
+      },
+      plan);
+}
+
+bool SearchLacksDevices(const CostModel& cost, const Plan& plan) {
+  const Machine& machine = cost.machine();
+  return AreInClasses(machine, plan, kMostDevices) &&
+         LacksDevices(machine, plan, MostShardsInSearch(plan)) &&
+         !LacksDevices(machine, plan, kMostShards);
+}
+
 absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan) {
   const Machine& machine = cost.machine();
   const int64_t node = machine.devices_per_node(), alike = AlikeDevices(machine);
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan->graph, plan->views));
-  if (plan->num_devices <= kMostDevices || !IsRegular(machine) || alike == 1 ||
-      !LacksDevicesOfNodes(*plan, {node, 1}, kMostShards, MomentsToMake(*plan, moments), alike)) {
+  if (!AreInClasses(machine, *plan, kMostDevices) ||
+      !LacksDevices(machine, *plan, MostShardsInSearch(*plan))) {
     return std::nullopt;
   }
   const auto lower = [&](int64_t made) {

@@ -126,8 +126,17 @@ class PreparedPlan {
 // Lowers the plan by LowerForSimulation, simulates it and sets its predictions.
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan);
 
-// The same with all devices of each simulated node, which takes up to some seconds. nullopt, with
-// the plan unchanged, if PredictPlan simulates these anyway or if it takes too long.
+// What a search compares plans by: of one that is no pipeline only one device of each class is
+// simulated, though messages of several may wait for each other at the links of a node. A step is
+// up to 0.5 % off.
+absl::StatusOr<Simulation> PredictPlanInSearch(const CostModel& cost, Plan* plan);
+// What it simulates, in which LowerForSimulation may have more devices.
+absl::StatusOr<LoweredPlan> LowerInSearch(const Machine& machine, const Plan& plan);
+// Whether PredictPlan simulates more.
+bool SearchLacksDevices(const CostModel& cost, const Plan& plan);
+
+// As PredictPlan, with all devices of each simulated node, which takes up to some seconds. nullopt,
+// with the plan unchanged, if PredictPlanInSearch simulates these anyway or if it takes too long.
 absl::StatusOr<std::optional<Simulation>> PredictPlanClosely(const CostModel& cost, Plan* plan);
 
 }  // namespace isomer

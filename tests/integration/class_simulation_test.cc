@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "optimizer/report/explanation.h"
 #include "optimizer/search/optimizer.h"
 #include "optimizer/sharding/rule_index.h"
+#include "optimizer/simulator/bucket_choice.h"
 #include "optimizer/simulator/simulator.h"
 #include "optimizer/substitution/search.h"
 #include "pcg/schedule/lowering/lower.h"
@@ -190,6 +192,60 @@ TEST(ClassSimulationOfFewExperts, CountsMessagesThatDependOnTheReceiver) {
   const auto expected = MostReceived(all->schedule);
   EXPECT_FALSE(expected.empty());
   EXPECT_EQ(MostReceived(few->schedule), expected);
+}
+
+// Dense layers' gradients are summed by all devices, experts' by few of them, and one device stands
+// for both: they are not packed together, but share its time.
+TEST(ClassSimulationOfFewExperts, EndsBucketsOfEachGroup) {
+  LoadOptions load;
+  load.batch_size = 64;
+  Model model = LoadAnyModel(
+                    "zoo:gshard_moe?experts=8&layers=4&hidden=512&intermediate=512&heads=4&"
+                    "head_size=128&vocabulary=512&seq=128",
+                    load)
+                    .value();
+  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const CostModel cost(LoadMachine("dgx_h100", 2).value());
+  const RuleIndex index(Rules());
+  CostTables tables(index, cost, {.training = true});
+  const auto mapped = MapBaseline(kPublished, model.graph, &tables);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto ends = BestBucketEnds(cost, *plan);
+  ASSERT_TRUE(ends.ok()) << ends.status();
+  const auto by_size = PredictPlan(cost, &*plan);
+  ASSERT_TRUE(by_size.ok()) << by_size.status();
+  std::set<double> shares;
+  for (const std::set<std::string>& choice : ends->behind) {
+    plan->update.bucket_ends = choice;
+    const auto ended = PredictPlan(cost, &*plan);
+    ASSERT_TRUE(ended.ok()) << ended.status();
+    shares.insert(ended->step_us / by_size->step_us);
+  }
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_LT(*shares.begin(), 0.93);
+  EXPECT_LT(*shares.rbegin(), 0.97);  // each group as if it was alone
+}
+
+// A search compares by fewer devices of a node, and predicts what it returns as it would be alone.
+TEST_P(ClassSimulation, InASearchIsNear) {
+  const CostModel cost(LoadMachine(GetParam().machine, GetParam().nodes).value());
+  absl::StatusOr<Plan> plan = PlanFor(cost);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  Plan compared = *plan;
+  const auto simulation = PredictPlan(cost, &*plan);
+  const auto in_search = PredictPlanInSearch(cost, &compared);
+  ASSERT_TRUE(simulation.ok() && in_search.ok()) << simulation.status() << in_search.status();
+  EXPECT_EQ(in_search->devices < simulation->devices, SearchLacksDevices(cost, *plan));
+  EXPECT_NEAR(in_search->step_us, simulation->step_us, 0.005 * simulation->step_us);
+  EXPECT_NEAR(static_cast<double>(in_search->peak_bytes),
+              static_cast<double>(simulation->peak_bytes),
+              0.005 * static_cast<double>(simulation->peak_bytes));
+  const auto closely = PredictPlanClosely(cost, &compared);
+  ASSERT_TRUE(closely.ok()) << closely.status();
+  EXPECT_EQ(compared.predicted_step_us, plan->predicted_step_us);
+  EXPECT_EQ(compared.predicted_peak_bytes, plan->predicted_peak_bytes);
 }
 
 // What the search makes of a mixture cuts nodes: without all of their devices no fewer than all
