@@ -43,13 +43,23 @@ std::vector<ListConstants> ListChoices(const std::vector<std::string>& lists) {
     for (size_t i = 0; i < known; ++i) {
       for (int64_t value : {0, 1}) {
         choices.push_back(choices[i]);
-        choices.back()[name] = value;
+        choices.back()[name] = {value};
       }
     }
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [](const auto& a, const auto& b) { return a.size() < b.size(); });
   return choices;
+}
+
+// The sets of some of so many places, a 1 for each that is in it, all of them first.
+std::vector<std::vector<int64_t>> SomeOf(int places) {
+  std::vector<std::vector<int64_t>> sets;
+  for (int set = (1 << places) - 1; set > 0; --set) {
+    std::vector<int64_t>& one = sets.emplace_back();
+    for (int i = places; i-- > 0;) one.push_back(set >> i & 1);
+  }
+  return sets;
 }
 
 constexpr int kMostAffineOperands = 8;
@@ -184,15 +194,16 @@ class KernelFamilies {
     const std::vector<std::string> lists = ListsOf(call.op);
     const int rank = call.operands[1].rank();
     for (const std::string& grown : lists) {
-      for (int64_t from : {0, 1}) {
-        for (int padded = 1; padded < rank; ++padded) {
-          for (ListConstants constants : ListChoices(lists)) {
-            if (constants.count(grown) > 0) continue;
-            constants[grown] = from;
-            if (Try("grown", call, [&](const OperatorCall& c, const OperatorCall&) {
-                  return GrownKernel(c, grown, padded, constants);
-                })) {
-              break;
+      for (int64_t number : {1, 2}) {
+        for (int dims = 1; dims < rank; ++dims) {
+          for (const std::vector<int64_t>& grows : SomeOf(dims)) {
+            for (const ListConstants& constants : ListChoices(lists)) {
+              if (constants.count(grown) > 0) continue;
+              if (Try("grown", call, [&](const OperatorCall& c, const OperatorCall&) {
+                    return GrownKernel(c, grown, grows, number, constants);
+                  })) {
+                break;
+              }
             }
           }
         }

@@ -1,6 +1,7 @@
 // Families of kernels: what may be done to the second operand of op(x, w) instead of to the result.
 //
-//   grown    op(x, w; A)            -> op(x, pad(w); A')       a list of A one larger in A'
+//   grown    op(x, w; A)            -> op(x, pad(w); A')       some of the last dims of w, and what
+//                                                              a list of A has for these
 //   scaled   op(.., mul(w, s'), ..) -> mul(op(.., w, ..), s)   s: a factor for each place along the
 //                                                              dim that w shares with the output
 //   merged   op(x, w), op(x, u), .. -> the parts of op(x, concat(w, u, ..)), three of any

@@ -36,7 +36,8 @@ struct Draft : KernelRule {
     std::vector<AttributePattern> attributes;
     for (const Attribute& a : op.attributes()) {
       if (const auto named = constants.find(a.name); named != constants.end()) {
-        const Ints list(std::get<Ints>(a.value).size(), named->second);
+        Ints list(std::get<Ints>(a.value).size());
+        for (size_t i = 0; i < list.size(); ++i) list[i] = named->second[i % named->second.size()];
         attributes.push_back({a.name, ConstantList(list)});
         continue;
       }
@@ -90,11 +91,18 @@ void AddAlike(int first, int input, int64_t axis, int rank, std::vector<Conditio
 }  // namespace
 
 std::optional<KernelRule> GrownKernel(const OperatorCall& call, const std::string& grown,
-                                      int padded, ListConstants constants) {
-  const int rank = call.operands[1].rank();
-  if (padded > rank) return std::nullopt;
-  Ints padding(2 * rank, 0);
-  for (int i = rank - padded; i < rank; ++i) padding[i] = padding[rank + i] = 1;
+                                      const Ints& grows, int64_t number, ListConstants constants) {
+  const auto rank = static_cast<size_t>(call.operands[1].rank());
+  const Ints* list = std::get_if<Ints>(call.op.Find(grown));
+  if (grows.size() > rank || list == nullptr || list->size() % grows.size() != 0) {
+    return std::nullopt;
+  }
+  Ints padding(2 * rank, 0), smaller;
+  for (size_t i = 0; i < grows.size(); ++i) {
+    padding[rank - grows.size() + i] = padding[2 * rank - grows.size() + i] = grows[i];
+    smaller.push_back(number - grows[i]);
+  }
+  constants[grown] = smaller;
   Draft draft;
   const PatternRef x = draft.AddInput(call.operands[0]), w = draft.AddInput(call.operands[1]);
   Rule& rule = draft.rule;
@@ -105,7 +113,7 @@ std::optional<KernelRule> GrownKernel(const OperatorCall& call, const std::strin
                                      {"padding", ConstantList(padding)},
                                      {"value", NumberExpr{0, {}}}},
                                     {w});
-  ++constants[grown];
+  constants[grown] = {number};
   rule.target.outputs = {
       AddNode(&rule.target, call.op.kind(), draft.Attributes(call.op, "", constants), {x, larger})};
   return draft;

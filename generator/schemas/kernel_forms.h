@@ -20,15 +20,17 @@ struct KernelRule {
   bool has_inverse = true;  // worth a try
 };
 
-// List attributes that a rule names, the same number at each place; the others are variables.
-using ListConstants = std::map<std::string, int64_t>;
+// List attributes that a rule names, by the numbers that each repeats; the others are variables.
+using ListConstants = std::map<std::string, std::vector<int64_t>>;
 
 // Nullopt, here and below: the call has not the shape that the form speaks of.
 //
-// op(x, w) -> op(x, pad(w)), one place more on both sides of each of the last `padded` dims; the
-// list `grown` is one of `constants`, and one larger in the target.
+// op(x, w) -> op(x, pad(w)), one place more on both sides of those of the last dims of w of which
+// `grows` has a 1. The list `grown`, which has a number for each of these dims, or several times,
+// is larger there by as much: `number` everywhere in the target.
 std::optional<KernelRule> GrownKernel(const OperatorCall& call, const std::string& grown,
-                                      int padded, ListConstants constants);
+                                      const std::vector<int64_t>& grows, int64_t number,
+                                      ListConstants constants);
 
 // op(.., mul(w, s), ..) -> mul(op(.., w, ..), s); w is an operand with the dim at `axis`, and s is
 // transposed in the source if the output has it at another.

@@ -38,6 +38,23 @@ TEST(KernelFamilies, AConvolutionsKernelGrowsWithItsPadding) {
   EXPECT_FALSE(absl::StrContains(text, "stride=[2,2]")) << text;
 }
 
+// In one of its dims as far as what pads it is then the same in both: a kernel of 1 x 3 is one of
+// 3 x 3. In that dim it is dense, and as it likes to be in the other.
+TEST(KernelFamilies, AConvolutionsKernelGrowsInOneDim) {
+  const std::string text = TextOf(KernelFamiliesOf(OpKind::kConv2d));
+  for (const char* rule : {"padding=[0,1,0,1], stride=stride) <-> conv2d(x0, pad(x1; mode=0, "
+                           "padding=[0,0,1,0,0,0,1,0], value=0.0);",
+                           "padding=[1,0,1,0], stride=stride) <-> conv2d(x0, pad(x1; mode=0, "
+                           "padding=[0,0,0,1,0,0,0,1], value=0.0);"}) {
+    EXPECT_TRUE(absl::StrContains(text, rule)) << rule << " is not among\n" << text;
+  }
+  // Nor without what pads it.
+  EXPECT_FALSE(absl::StrContains(text, "padding=padding, stride=stride) <-> conv2d(x0, pad(x1;"));
+  EXPECT_FALSE(absl::StrContains(text,
+                                 "padding=[0,1,0,1], stride=stride) <-> conv2d(x0, pad(x1; "
+                                 "mode=0, padding=[0,0,0,1,0,0,0,1]"));
+}
+
 TEST(KernelFamilies, OnlyAKernelOfOnePlacePassesAnAveragePool) {
   int passed = 0;
   for (const GeneralRule& general : KernelFamiliesOf(OpKind::kConv2d)) {
