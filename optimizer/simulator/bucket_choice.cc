@@ -79,6 +79,9 @@ class Step {
       if (by_moment || parameter.update == UpdateMethod::kShardedWeights) continue;
       names_[parameter.tensor.node] = NameOf(graph_, parameter);
     }
+    for (const Task& task : schedule_.tasks) {
+      if (task.kind == TaskKind::kUpdate) update_bytes_[{task.devices[0], task.node}] += task.bytes;
+    }
     TaskTimes times(cost_, graph_, schedule_);
     TaskList tasks(LinkQueue(cost_.machine(), 0));
     std::vector<int32_t> queues;
@@ -98,61 +101,26 @@ class Step {
   // Where gradients of most bytes are reduced comes first. Other shards of weights have the ends of
   // the first, so each weight is there once. `together`: all groups of a device.
   std::vector<Reduced> ByDevice(bool together) const {
-    std::map<std::pair<int32_t, NodeId>, int64_t> update_bytes;  // by device and parameter
-    for (const Task& task : schedule_.tasks) {
-      if (task.kind != TaskKind::kUpdate) continue;
-      update_bytes[{task.devices[0], task.node}] += task.bytes;
-    }
-    // Few devices may stand for groups of more than one size.
-    std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Sums> groups;
-    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
-      const Task& task = schedule_.tasks[t];
-      const auto name = names_.find(task.node);
-      const std::optional<Collective> collective = CollectiveOf(task.kind);
-      const bool sums = collective.has_value() && TraitsOf(*collective).reduces;
-      if (name == names_.end() || task.phase != Phase::kBackward || !sums) continue;
-      const auto devices = schedule_.GroupOf(task);
-      Sums& group = groups[{
-          task.kind, {devices.begin(), devices.end()}, schedule_.buffers[task.reads[0]].dtype}];
-      group.tasks.push_back(static_cast<int32_t>(t));
-      group.bytes += task.bytes;
-    }
-    std::vector<const Sums*> sorted;
-    for (const auto& [key, group] : groups) sorted.push_back(&group);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Sums* a, const Sums* b) { return a->bytes > b->bytes; });
+    const std::vector<Sums> groups = SumsOfGroups();
     std::vector<Reduced> reduced;
     std::set<NodeId> known;
-    const auto is_known = [&](const Sums* group) {
-      return known.contains(schedule_.tasks[group->tasks[0]].node);
-    };
-    for (const Sums* first : sorted) {
+    const auto is_known = [&](const Sums& group) { return known.contains(TaskOf(group).node); };
+    for (const Sums& first : groups) {
       if (is_known(first)) continue;
-      const int32_t device = schedule_.tasks[first->tasks[0]].devices[0];
+      const int32_t device = TaskOf(first).devices[0];
       Reduced& of_device = reduced.emplace_back();
       std::map<int32_t, int> group_of;  // by task
-      for (const Sums* group : sorted) {
-        const Task& task = schedule_.tasks[group->tasks[0]];
+      for (const Sums& group : groups) {
+        const Task& task = TaskOf(group);
         const bool is_of_device =
             std::find(task.devices.begin(), task.devices.end(), device) != task.devices.end();
-        if (is_known(group) || !(together ? is_of_device : group == first)) continue;
-        for (int32_t t : group->tasks) group_of[t] = static_cast<int>(of_device.groups.size());
+        if (is_known(group) || !(together ? is_of_device : &group == &first)) continue;
+        for (int32_t t : group.tasks) group_of[t] = static_cast<int>(of_device.groups.size());
         of_device.groups.push_back(task);
       }
       for (const auto& [t, group] : group_of) {
-        const Task& task = schedule_.tasks[t];
-        known.insert(task.node);
-        Picoseconds ready = 0;
-        for (int32_t dep : task.deps) ready = std::max(ready, timeline_.end[dep]);
-        const auto update = update_bytes.find({device, task.node});
-        of_device.gradients.push_back(
-            {.ready_us = MicrosecondsOf(ready),
-             .bytes = task.bytes,
-             .update_bytes = update == update_bytes.end() ? 0 : update->second,
-             .parts = {{.group = group,
-                        .weight = names_.at(task.node),
-                        .bytes = task.bytes,
-                        .segments = task.segments}}});
+        known.insert(schedule_.tasks[t].node);
+        of_device.gradients.push_back(GradientOf(schedule_.tasks[t], group, device));
       }
     }
     return reduced;
@@ -181,11 +149,49 @@ class Step {
     int64_t bytes = 0;
   };
 
+  const Task& TaskOf(const Sums& group) const { return schedule_.tasks[group.tasks[0]]; }
+
+  // That of most bytes first.
+  std::vector<Sums> SumsOfGroups() const {
+    // Few devices may stand for groups of more than one size.
+    std::map<std::tuple<TaskKind, std::vector<int32_t>, DataType>, Sums> groups;
+    for (size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      const std::optional<Collective> collective = CollectiveOf(task.kind);
+      const bool sums = collective.has_value() && TraitsOf(*collective).reduces;
+      if (!names_.contains(task.node) || task.phase != Phase::kBackward || !sums) continue;
+      const auto devices = schedule_.GroupOf(task);
+      Sums& group = groups[{
+          task.kind, {devices.begin(), devices.end()}, schedule_.buffers[task.reads[0]].dtype}];
+      group.tasks.push_back(static_cast<int32_t>(t));
+      group.bytes += task.bytes;
+    }
+    std::vector<Sums> sorted;
+    for (auto& [key, group] : groups) sorted.push_back(std::move(group));
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Sums& a, const Sums& b) { return a.bytes > b.bytes; });
+    return sorted;
+  }
+
+  Gradient GradientOf(const Task& task, int group, int32_t device) const {
+    Picoseconds ready = 0;
+    for (int32_t dep : task.deps) ready = std::max(ready, timeline_.end[dep]);
+    const auto update = update_bytes_.find({device, task.node});
+    return {.ready_us = MicrosecondsOf(ready),
+            .bytes = task.bytes,
+            .update_bytes = update == update_bytes_.end() ? 0 : update->second,
+            .parts = {{.group = group,
+                       .weight = names_.at(task.node),
+                       .bytes = task.bytes,
+                       .segments = task.segments}}};
+  }
+
   const CostModel& cost_;
   const Graph& graph_;
   const Schedule& schedule_;
   std::map<NodeId, std::string> names_;  // of parameters reduced once per step
-  Timeline timeline_;                    // without their communication
+  std::map<std::pair<int32_t, NodeId>, int64_t> update_bytes_;  // by device and parameter
+  Timeline timeline_;                                           // without their communication
 };
 
 std::vector<Gradient> Coarsened(const std::vector<Gradient>& gradients) {
