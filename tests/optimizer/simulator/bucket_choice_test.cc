@@ -92,7 +92,7 @@ class PlanOfFewWeights {
 
 class EndingBuckets : public PlanOfFewWeights, public testing::TestWithParam<Updates> {
  protected:
-  EndingBuckets() : PlanOfFewWeights(TestMachine(2, 2), 3) {
+  EndingBuckets() : PlanOfFewWeights(TestMachine(2, 2), 2) {
     const auto mapped = MapBaseline(kDataParallel, model_.graph, &tables_);
     EXPECT_TRUE(mapped.ok()) << mapped.status();
     auto plan = DerivePlan(model_, *mapped, true, &tables_);
