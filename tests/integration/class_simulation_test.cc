@@ -167,23 +167,26 @@ std::map<std::pair<int, Phase>, int64_t> MostReceived(const Schedule& schedule) 
   return most;
 }
 
+absl::StatusOr<Plan> PublishedPlan(const std::string& name, const CostModel& cost) {
+  LoadOptions load;
+  load.batch_size = 64;
+  Model model = LoadAnyModel("zoo:" + name, load).value();
+  EXPECT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const RuleIndex index(Rules());
+  CostTables tables(index, cost, {.training = true});
+  const absl::StatusOr<MappedModel> mapped = MapBaseline(kPublished, model.graph, &tables);
+  if (!mapped.ok()) return mapped.status();
+  return DerivePlan(model, *mapped, /*training=*/true, &tables);
+}
+
 // Devices of a node share out the samples of the experts there: whom a device hears from depends on
 // its own place in the node, which is no reason to hear from as many as there are nodes.
 TEST(ClassSimulationOfFewExperts, CountsMessagesThatDependOnTheReceiver) {
-  LoadOptions load;
-  load.batch_size = 64;
-  Model model = LoadAnyModel(
-                    "zoo:gshard_moe?experts=8&layers=4&hidden=64&intermediate=256&heads=4&"
-                    "head_size=16&vocabulary=512&seq=128",
-                    load)
-                    .value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
   const CostModel cost(LoadMachine("dgx_h100", 8).value());
-  const RuleIndex index(Rules());
-  CostTables tables(index, cost, {.training = true});
-  const auto mapped = MapBaseline(kPublished, model.graph, &tables);
-  ASSERT_TRUE(mapped.ok()) << mapped.status();
-  const auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+  const absl::StatusOr<Plan> plan = PublishedPlan(
+      "gshard_moe?experts=8&layers=4&hidden=64&intermediate=256&heads=4&head_size=16&"
+      "vocabulary=512&seq=128",
+      cost);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const auto all = LowerPlan(*plan);
   const auto few = LowerPlanInClasses(*plan, {1}, 1'000'000, 1'000'000);
@@ -197,20 +200,11 @@ TEST(ClassSimulationOfFewExperts, CountsMessagesThatDependOnTheReceiver) {
 // Dense layers' gradients are summed by all devices, experts' by few of them, and one device stands
 // for both: they are not packed together, but share its time.
 TEST(ClassSimulationOfFewExperts, EndsBucketsOfEachGroup) {
-  LoadOptions load;
-  load.batch_size = 64;
-  Model model = LoadAnyModel(
-                    "zoo:gshard_moe?experts=8&layers=4&hidden=512&intermediate=512&heads=4&"
-                    "head_size=128&vocabulary=512&seq=128",
-                    load)
-                    .value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
   const CostModel cost(LoadMachine("dgx_h100", 2).value());
-  const RuleIndex index(Rules());
-  CostTables tables(index, cost, {.training = true});
-  const auto mapped = MapBaseline(kPublished, model.graph, &tables);
-  ASSERT_TRUE(mapped.ok()) << mapped.status();
-  auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+  absl::StatusOr<Plan> plan = PublishedPlan(
+      "gshard_moe?experts=8&layers=4&hidden=512&intermediate=512&heads=4&head_size=128&"
+      "vocabulary=512&seq=128",
+      cost);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const auto ends = BestBucketEnds(cost, *plan);
   ASSERT_TRUE(ends.ok()) << ends.status();
