@@ -52,12 +52,15 @@ std::vector<ListConstants> ListChoices(const std::vector<std::string>& lists) {
   return choices;
 }
 
-// The sets of some of so many places, a 1 for each that is in it, all of them first.
-std::vector<std::vector<int64_t>> SomeOf(int places) {
+// Which of the last dims, up to so many of them: a 1 for each that is meant. Of as many dims, all
+// come first.
+std::vector<std::vector<int64_t>> SetsOfLastDims(int most) {
   std::vector<std::vector<int64_t>> sets;
-  for (int set = (1 << places) - 1; set > 0; --set) {
-    std::vector<int64_t>& one = sets.emplace_back();
-    for (int i = places; i-- > 0;) one.push_back(set >> i & 1);
+  for (int dims = 1; dims <= most; ++dims) {
+    for (int set = (1 << dims) - 1; set > 0; --set) {
+      std::vector<int64_t>& one = sets.emplace_back();
+      for (int i = dims; i-- > 0;) one.push_back(set >> i & 1);
+    }
   }
   return sets;
 }
@@ -192,18 +195,15 @@ class KernelFamilies {
 
   void Grow(const OperatorCall& call) {
     const std::vector<std::string> lists = ListsOf(call.op);
-    const int rank = call.operands[1].rank();
     for (const std::string& grown : lists) {
       for (int64_t number : {1, 2}) {
-        for (int dims = 1; dims < rank; ++dims) {
-          for (const std::vector<int64_t>& grows : SomeOf(dims)) {
-            for (const ListConstants& constants : ListChoices(lists)) {
-              if (constants.count(grown) > 0) continue;
-              if (Try("grown", call, [&](const OperatorCall& c, const OperatorCall&) {
-                    return GrownKernel(c, grown, grows, number, constants);
-                  })) {
-                break;
-              }
+        for (const std::vector<int64_t>& grows : SetsOfLastDims(call.operands[1].rank() - 1)) {
+          for (const ListConstants& constants : ListChoices(lists)) {
+            if (constants.count(grown) > 0) continue;
+            if (Try("grown", call, [&](const OperatorCall& c, const OperatorCall&) {
+                  return GrownKernel(c, grown, grows, number, constants);
+                })) {
+              break;
             }
           }
         }

@@ -40,14 +40,19 @@ double PeakFlops(const Machine& machine, const Plan& plan) {
 }
 
 // Of a plan with its prediction: the closest one, and whether that fits. The plan is still
-// explained by its simulation, whose schedule is LowerForSimulation's. What is far too large is
+// explained by its simulation, whose schedule is LowerForSimulation's, and which is the closest
+// where only a search had fewer devices. What is far too large is
 // that anyhow.
 absl::Status PredictResult(const CostModel& cost, const SearchPolicy& policy,
                            PredictionMemo* predictions, OptimizeResult* result) {
   const auto memory = static_cast<double>(cost.machine().memory_bytes());
   Plan& plan = result->plan;
   if (static_cast<double>(plan.predicted_peak_bytes) <= policy.far_too_large * memory) {
-    ISOMER_RETURN_IF_ERROR(predictions->PredictClosely(cost, &plan));
+    if (!SearchLacksDevices(cost, plan)) {
+      ISOMER_RETURN_IF_ERROR(predictions->PredictClosely(cost, &plan));
+    } else if (result->simulation.devices == 0) {
+      ISOMER_ASSIGN_OR_RETURN(result->simulation, PredictPlan(cost, &plan));
+    }
   }
   result->fits = static_cast<double>(plan.predicted_peak_bytes) <= memory;
   plan.peak_flops = PeakFlops(cost.machine(), plan);
@@ -349,6 +354,7 @@ class Optimizer {
   // best, at `compared_us`, takes the one that this says is.
   absl::Status TakeCloser(double compared_us, OptimizeResult* result) {
     for (const Contender& contender : run_.contest.contenders()) {
+      if (contender.step_us == compared_us) continue;  // the best
       if (contender.step_us > run_.policy().about_as_fast * compared_us) break;
       Plan plan = contender.plan;
       ISOMER_RETURN_IF_ERROR(run_.shared.predictions.PredictClosely(run_.cost, &plan));
@@ -358,7 +364,7 @@ class Optimizer {
       }
       plan.peak_flops = result->plan.peak_flops;
       result->plan = std::move(plan);
-      result->simulation = {};
+      result->simulation = Simulation();
       result->origin = contender.origin;
     }
     return absl::OkStatus();

@@ -351,9 +351,13 @@ absl::StatusOr<BucketEnds> BestBucketEnds(const CostModel& cost, const Plan& pla
   ISOMER_RETURN_IF_ERROR(lowered.status());
   const Step step(cost, *lowered);
   BucketEnds ends;
+  bool some_are_of_several = true;
   for (bool together : {true, false}) {
+    if (!some_are_of_several) break;  // what is together is apart
+    some_are_of_several = false;
     std::set<std::string> behind, beside;
     for (const Reduced& reduced : step.ByDevice(together)) {
+      some_are_of_several |= reduced.groups.size() > 1;
       const std::vector<Gradient> gradients = Coarsened(reduced.gradients);
       const std::vector<std::vector<Bucket>> buckets = BucketsOf(step, reduced.groups, gradients);
       const double computed_us = step.ComputedUs(reduced.groups[0].devices[0]);

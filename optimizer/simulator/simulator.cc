@@ -219,8 +219,10 @@ int64_t MomentsToMake(const Plan& plan, int64_t moments) {
   return period == 0 ? moments : 2 * period;
 }
 
-// Whether fewer devices stand for all.
+// Whether fewer devices stand for all. Owners of weights are many, and unlike each other.
 bool AreInClasses(const Machine& machine, const Plan& plan, int64_t most_devices) {
+  if (plan.update.method == UpdateMethod::kOwner)
+    most_devices = std::max(most_devices, kMostOwners);
   return plan.num_devices > most_devices && IsRegular(machine) && AlikeDevices(machine) != 1;
 }
 
@@ -232,10 +234,8 @@ int64_t MostShardsInSearch(const Plan& plan) {
 }
 
 absl::StatusOr<LoweredPlan> LowerMicroBatches(const Machine& machine, const Plan& plan,
-                                              int64_t most_devices, int64_t made,
-                                              int64_t most_shards = kMostShards) {
-  if (plan.update.method == UpdateMethod::kOwner)
-    most_devices = std::max(most_devices, kMostOwners);
+                                              int64_t most_devices, int64_t most_shards,
+                                              int64_t made) {
   ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
   const int64_t limit = LimitOfShards(plan, moments);
   if (!AreInClasses(machine, plan, most_devices)) {
@@ -333,18 +333,28 @@ absl::StatusOr<Simulation> Predict(const CostModel& cost, const Lower& lower, Pl
   return simulation;
 }
 
+absl::StatusOr<Simulation> PredictBy(const CostModel& cost, int64_t most_shards, Plan* plan) {
+  const auto lower = [&](int64_t made) {
+    return LowerMicroBatches(cost.machine(), *plan, kMostDevices, most_shards, made);
+  };
+  return Predict(cost, lower, plan);
+}
+
+absl::StatusOr<LoweredPlan> LowerBy(const Machine& machine, const Plan& plan, int64_t most_devices,
+                                    int64_t most_shards) {
+  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
+  return LowerMicroBatches(machine, plan, most_devices, most_shards, MomentsToMake(plan, moments));
+}
+
 }  // namespace
 
 absl::StatusOr<LoweredPlan> LowerForSimulation(const Machine& machine, const Plan& plan,
                                                int64_t most_devices) {
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-  return LowerMicroBatches(machine, plan, most_devices, MomentsToMake(plan, moments));
+  return LowerBy(machine, plan, most_devices, kMostShards);
 }
 
 absl::StatusOr<LoweredPlan> LowerInSearch(const Machine& machine, const Plan& plan) {
-  ISOMER_ASSIGN_OR_RETURN(const int64_t moments, NumMicroBatches(plan.graph, plan.views));
-  return LowerMicroBatches(machine, plan, kMostDevices, MomentsToMake(plan, moments),
-                           MostShardsInSearch(plan));
+  return LowerBy(machine, plan, kMostDevices, MostShardsInSearch(plan));
 }
 
 PreparedPlan::Lowered PreparedPlan::WithMemory(const CostModel& cost, LoweredPlan lowered) {
@@ -357,8 +367,9 @@ absl::StatusOr<PreparedPlan> PreparedPlan::Prepare(const CostModel& cost, const 
   ISOMER_ASSIGN_OR_RETURN(prepared.micro_batches_, NumMicroBatches(plan.graph, plan.views));
   const int64_t made = MomentsToMake(plan, prepared.micro_batches_);
   const auto lower = [&](int64_t micro_batches) -> absl::StatusOr<Lowered> {
-    ISOMER_ASSIGN_OR_RETURN(LoweredPlan lowered,
-                            LowerMicroBatches(cost.machine(), plan, kMostDevices, micro_batches));
+    ISOMER_ASSIGN_OR_RETURN(
+        LoweredPlan lowered,
+        LowerMicroBatches(cost.machine(), plan, kMostDevices, kMostShards, micro_batches));
     return WithMemory(cost, std::move(lowered));
   };
   ISOMER_ASSIGN_OR_RETURN(prepared.lowered_, lower(made));
@@ -378,20 +389,11 @@ double PreparedPlan::StepUs(const CostModel& cost) const {
 }
 
 absl::StatusOr<Simulation> PredictPlan(const CostModel& cost, Plan* plan) {
-  return Predict(
-      cost,
-      [&](int64_t made) { return LowerMicroBatches(cost.machine(), *plan, kMostDevices, made); },
-      plan);
+  return PredictBy(cost, kMostShards, plan);
 }
 
 absl::StatusOr<Simulation> PredictPlanInSearch(const CostModel& cost, Plan* plan) {
-  return Predict(
-      cost,
-      [&](int64_t made) {
-        return LowerMicroBatches(cost.machine(), *plan, kMostDevices, made,
-                                 MostShardsInSearch(*plan));
-      },
-      plan);
+  return PredictBy(cost, MostShardsInSearch(*plan), plan);
 }
 
 bool SearchLacksDevices(const CostModel& cost, const Plan& plan) {

@@ -82,15 +82,20 @@ constexpr char kMixture[] =
     "gshard_moe?experts=256&layers=4&hidden=128&intermediate=1024&heads=8&head_size=16&"
     "vocabulary=1024&seq=256";
 
+// Of the zoo, with a loss.
+Model Trained(const std::string& name, int64_t batch) {
+  LoadOptions load;
+  load.batch_size = batch;
+  Model model = LoadAnyModel("zoo:" + name, load).value();
+  EXPECT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  return model;
+}
+
 class ClassSimulation : public testing::TestWithParam<Scenario> {
  protected:
   static absl::StatusOr<Plan> PlanFor(const CostModel& cost) {
     const Scenario& s = GetParam();
-    LoadOptions load;
-    load.batch_size = s.batch;
-    Model model = LoadAnyModel(std::string("zoo:") + s.model, load).value();
-    EXPECT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
-    absl::StatusOr<Plan> plan = PlanOf(s, model, cost);
+    absl::StatusOr<Plan> plan = PlanOf(s, Trained(s.model, s.batch), cost);
     if (!plan.ok()) return plan;
     plan->precision = s.precision;
     plan->update.method = s.update;
@@ -168,10 +173,7 @@ std::map<std::pair<int, Phase>, int64_t> MostReceived(const Schedule& schedule) 
 }
 
 absl::StatusOr<Plan> PublishedPlan(const std::string& name, const CostModel& cost) {
-  LoadOptions load;
-  load.batch_size = 64;
-  Model model = LoadAnyModel("zoo:" + name, load).value();
-  EXPECT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const Model model = Trained(name, 64);
   const RuleIndex index(Rules());
   CostTables tables(index, cost, {.training = true});
   const absl::StatusOr<MappedModel> mapped = MapBaseline(kPublished, model.graph, &tables);
@@ -242,13 +244,32 @@ TEST_P(ClassSimulation, InASearchIsNear) {
   EXPECT_EQ(compared.predicted_peak_bytes, plan->predicted_peak_bytes);
 }
 
+// Owners of weights are unlike each other: on few devices all of them are there for all who ask.
+TEST(ClassSimulationOfOwners, OnFewDevicesIsThatOfAll) {
+  const Model model = Trained("alexnet", 64);
+  const CostModel cost(LoadMachine("dgx_h100", 4, 4).value());
+  const RuleIndex index(Rules());
+  CostTables tables(index, cost, {.training = true});
+  const auto mapped = MapBaseline(kDataParallel, model.graph, &tables);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  auto plan = DerivePlan(model, *mapped, /*training=*/true, &tables);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->update.method = UpdateMethod::kOwner;
+  EXPECT_FALSE(SearchLacksDevices(cost, *plan));
+  const auto in_search = PredictPlanInSearch(cost, &*plan);
+  ASSERT_TRUE(in_search.ok()) << in_search.status();
+  EXPECT_EQ(in_search->devices, 16);
+  const double step_us = plan->predicted_step_us;
+  const auto closely = PredictPlanClosely(cost, &*plan);
+  ASSERT_TRUE(closely.ok()) << closely.status();
+  EXPECT_FALSE(closely->has_value());
+  EXPECT_EQ(plan->predicted_step_us, step_us);
+}
+
 // What the search makes of a mixture cuts nodes: without all of their devices no fewer than all
 // would do, and with some of them they would not meet at the links.
 TEST(ClassSimulationOfSearches, HasAllDevicesOfANodeWhereItCan) {
-  LoadOptions load;
-  load.batch_size = 64;
-  Model model = LoadAnyModel(std::string("zoo:") + kMixture, load).value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const Model model = Trained(kMixture, 64);
   const CostModel cost(LoadMachine("dgx_h100", 4).value());
   const RuleIndex index(Rules());
   for (double sync_weight : {1.0, 0.25, 0.0}) {
@@ -271,10 +292,7 @@ TEST(ClassSimulationOfSearches, HasAllDevicesOfANodeWhereItCan) {
 // Devices of a node that two axes share out are alike, as those are that one axis does: where nodes
 // are too much, one device of each stage stands for all.
 TEST(ClassSimulationOfPartsOfNodes, KeepsOneDeviceOfEachStage) {
-  LoadOptions load;
-  load.batch_size = 32;
-  Model model = LoadAnyModel("zoo:gpt?layers=2", load).value();
-  ASSERT_EQ(AttachLoss(&model, "auto"), absl::OkStatus());
+  const Model model = Trained("gpt?layers=2", 32);
   const CostModel cost(LoadMachine("dgx_h100", 4).value());
   const RuleIndex index(Rules());
   CostTables tables(index, cost, {.training = true});
