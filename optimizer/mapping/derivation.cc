@@ -12,6 +12,7 @@
 #include "optimizer/mapping/arranged_weights.h"
 #include "optimizer/mapping/copied_call.h"
 #include "optimizer/mapping/derivation_memo.h"
+#include "optimizer/mapping/detours.h"
 #include "optimizer/sharding/compute_graph.h"
 #include "optimizer/sharding/growing_graph.h"
 #include "optimizer/sharding/view_assignment.h"
@@ -75,7 +76,7 @@ class Derivation {
     if (order == CallOrder::kModel) {
       ISOMER_ASSIGN_OR_RETURN(plan->graph, InOrderOfModel(plan->graph, &new_ids));
     }
-    plan->steps = std::move(steps_);
+    plan->steps = WithoutDetours(std::move(steps_), graph, tables_.rules().rules());
     std::map<NodeId, const ShardingChoice*> choices;
     for (const auto& [id, choice] : calls_) {
       if (new_ids[id.value].value >= 0) choices[new_ids[id.value]] = &choice;

@@ -6,7 +6,8 @@
 // several devices compute is split as if one of them did; then its users' copies of the result,
 // which are equal and become one, move to its operands, users first:
 //   replicate(f(x))  ->  f(replicate(x))
-// The steps are the plan's derivation, their result is the plan's graph.
+// The steps are the plan's derivation, without those that undo one another (detours.h); their
+// result is the plan's graph.
 #ifndef ISOMER_OPTIMIZER_MAPPING_DERIVATION_H_
 #define ISOMER_OPTIMIZER_MAPPING_DERIVATION_H_
 
