@@ -15,9 +15,10 @@ namespace {
 // What one device of a stage does and holds.
 struct StageLoad {
   double us = 0, synchronisation_us = 0;
-  int64_t stored_bytes = 0;  // weights, their gradients and states, whatever the micro-batch
-  int64_t kept_bytes = 0;    // of a micro-batch, for its backward pass
-  int64_t again_bytes = 0;   // of one micro-batch at a time, computed again
+  int64_t stored_bytes = 0;  // weights and their states, whatever the micro-batch
+  int64_t gradient_bytes = 0;
+  int64_t kept_bytes = 0;   // of a micro-batch, for its backward pass
+  int64_t again_bytes = 0;  // of one micro-batch at a time, computed again
 };
 
 // Of a forward and a backward pass, what each takes.
@@ -34,9 +35,7 @@ void AddWeights(const ParallelConfig& config, const CostOptions& cost, const Cal
     return (call.weights - saved) * bytes_each;
   };
   const int64_t of_weight = on_device(each.stored, traits.splits_weight);
-  int64_t bytes = of_weight +
-                  on_device(each.gradient, traits.SplitsGradient(config.micro_batches)) +
-                  on_device(each.trained, traits.splits_trained);
+  int64_t bytes = of_weight + on_device(each.trained, traits.splits_trained);
   if (config.steps_between_flushes > 1) bytes += of_weight;
   // In all-reduces, each of which is as much as a scatter and a gather.
   const bool is_whole = traits.sum == UpdateMethodTraits::Sum::kAllReduce;
@@ -47,6 +46,7 @@ void AddWeights(const ParallelConfig& config, const CostOptions& cost, const Cal
         0.5 * static_cast<double>(UpdateMethodTraits::Count(traits.spreads, config.micro_batches));
   }
   load->stored_bytes += call.fixed_bytes + bytes;
+  load->gradient_bytes += on_device(each.gradient, traits.SplitsGradient(config.micro_batches));
   load->synchronisation_us += moves * call.synchronisation_us;
 }
 
@@ -83,6 +83,18 @@ double ExposedUs(const ParallelConfig& config, const GridOptions& options, const
   const double passes = of_each ? 1 : 1 / static_cast<double>(config.micro_batches);
   return std::max(options.policy.exposed_synchronisation * all_us,
                   all_us - kBackwardShare * stage.us * passes);
+}
+
+// At its peak: as much is kept until the stage has no further micro-batch to begin, and gradients
+// are of the chunks that backward passes have come to by then; those of all, when little is kept.
+int64_t PeakBytes(const PipelineShape& shape, int64_t stage, const StageLoad& load) {
+  const int64_t chunks = shape.num_chunks, in_flight = shape.MostInFlight(stage);
+  const int64_t begun = shape.num_steps * shape.num_moments * chunks - in_flight;
+  const int64_t reached = std::min(chunks, 1 + begun / shape.LargestRound());
+  return load.stored_bytes + load.again_bytes +
+         std::max(in_flight * load.kept_bytes + reached * load.gradient_bytes,
+                  load.kept_bytes + chunks * load.gradient_bytes) /
+             chunks;
 }
 
 // What chunks get from others is kept where they are, for their backward passes: each tensor once
@@ -137,7 +149,8 @@ std::vector<StageRoom> RoomsOf(const ParallelConfig& config, const GridOptions& 
       AddKept(config.recomputation, kept[i], call, &segment, &load);
       again = std::max(again, load.again_bytes);
       received = std::max(received, call.output_bytes);
-      room.bytes.push_back(load.stored_bytes + in_flight * load.kept_bytes / config.chunks);
+      room.bytes.push_back(load.stored_bytes + load.gradient_bytes +
+                           in_flight * load.kept_bytes / config.chunks);
     }
     const auto memory =
         static_cast<int64_t>(static_cast<double>(LeastMemory(config, model.machine(), s)) /
@@ -193,11 +206,8 @@ ConfigEstimate EstimateGrid(const ParallelConfig& config, const GridOptions& opt
     const StageLoad& stage = stages[s];
     sum += stage.us / n;
     synchronisation = std::max(synchronisation, ExposedUs(config, options, stage));
-    // Of chunks.
-    const int64_t in_flight = shape.MostInFlight(s);
-    const int64_t bytes = stage.stored_bytes + in_flight * stage.kept_bytes / v + stage.again_bytes;
     const int64_t more = model.uniform() ? 0 : LeastMemory(config, machine, s) - least;
-    result.peak_bytes = std::max(result.peak_bytes, bytes - more);
+    result.peak_bytes = std::max(result.peak_bytes, PeakBytes(shape, s, stage) - more);
   }
   if (config.stages > 1) {
     // A small message, there and back, on each border of chunks; on a device beside what it

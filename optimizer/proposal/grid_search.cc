@@ -60,6 +60,13 @@ class GridSearch {
     Prediction prediction = {};
   };
 
+  // Looked at. Of those that differ in chunks alone the estimates say which is the fastest: they
+  // are off by the same.
+  struct Settled {
+    ParallelConfig config;
+    bool fits = false;
+  };
+
   static const char* BaselineOf(const ParallelConfig& config) {
     const GridDegrees& degrees = config.degrees;
     if (degrees.tensor > 1 || degrees.expert > 1 || degrees.context > 1) return kMegatron;
@@ -110,8 +117,11 @@ class GridSearch {
     const int64_t calls = CallsOf(config);
     if (calls > policy_.calls_of_one_grid && !IsAllThereIs()) return false;
     if (mapped_ > 0 && !IsWanted(estimate) && calls_ + calls > policy_.grid_calls) return false;
-    return std::none_of(settled_.begin(), settled_.end(),
-                        [&](const ParallelConfig& other) { return config.MapsLike(other); });
+    return std::none_of(settled_.begin(), settled_.end(), [&](const Settled& other) {
+      ParallelConfig alike = other.config;
+      if (other.fits) alike.chunks = config.chunks;
+      return config.MapsLike(alike);
+    });
   }
 
   absl::Status Consider(const ConfigEstimate& estimate) {
@@ -226,9 +236,8 @@ class GridSearch {
     // What no rule or view spreads so is no plan. Of one that does not fit, others that map alike
     // keep less.
     const bool is_allowed = !prediction.ok() || !(*prediction == kNotAllowed);
-    if (!prediction.ok() || !is_allowed || contest_.Fits(*prediction)) {
-      settled_.push_back(estimate.config);
-    }
+    const bool fits = prediction.ok() && is_allowed && contest_.Fits(*prediction);
+    if (!prediction.ok() || !is_allowed || fits) settled_.push_back({estimate.config, fits});
     if (!is_allowed) --mapped_;
     if (fitting_us_ == 0 && prediction.ok() && contest_.Fits(*prediction)) {
       fitting_us_ = estimate.step_us;
@@ -278,7 +287,7 @@ class GridSearch {
   int mapped_ = 0;
   double fitting_us_ = 0;  // the estimate of the first that fits; 0: none yet
   int64_t calls_ = 0;
-  std::vector<ParallelConfig> settled_;
+  std::vector<Settled> settled_;
   std::optional<Pipeline> best_;
 };
 

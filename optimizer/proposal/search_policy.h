@@ -64,7 +64,7 @@ struct SearchPolicy {
   int64_t grid_context = 64;
   int64_t grid_micro_batches = 512;
   int64_t grid_micro_batch_size = 8;
-  int64_t grid_chunks = 8;
+  int64_t grid_chunks = 16;
   int64_t micro_batches_per_stage = 16;
   double exposed_synchronisation = 0.25;
   double bubble_gain = 0.01;

@@ -330,6 +330,36 @@ TEST(GridPlan, StepOfManyMicroBatchesIsThatOfAll) {
   }
 }
 
+// Where all micro-batches are on their way before the first comes back, gradients come as what was
+// kept goes.
+TEST(GridPlan, EstimatesOfMemoryAreNear) {
+  for (const int64_t width : {64, 512}) {
+    for (const int64_t n : {4, 8, 16}) {
+      for (const int64_t chunks : {1, 2, 4}) {
+        SCOPED_TRACE(absl::StrCat(n, " micro-batches, ", chunks, " chunks, width ", width));
+        const Model model = ResidualModel(16, 256 * n, width, width);
+        const Made made =
+            Optimized(model, 4, {.stages = 4, .chunks = chunks, .micro_batch_size = 256});
+        ASSERT_TRUE(made.result.ok()) << made.result.status();
+        const RuleIndex index(made.rules);
+        const CostModel cost(TestMachine(1, 4));
+        CostTables tables(index, cost, {});
+        GridGraph graphs(model);
+        GridOptions options{.devices = 4, .may_recompute = false};
+        options.policy.grid_micro_batch_size = 256;
+        options.step = {.stages = 4, .chunks = chunks, .micro_batches = n};
+        const auto estimates = EnumerateGrids(&graphs, options, int64_t{1} << 40, &tables);
+        ASSERT_TRUE(estimates.ok()) << estimates.status();
+        ASSERT_FALSE(estimates->empty());
+        const auto is = static_cast<double>(made.result->plan.predicted_peak_bytes);
+        const double times = static_cast<double>((*estimates)[0].peak_bytes) / is;
+        EXPECT_LT(times, 1.2);
+        EXPECT_GT(times, 0.7);
+      }
+    }
+  }
+}
+
 // What a device does in a step adds up, and so do tokens.
 TEST(GridPlan, ReportsThroughputAndWhatTheStepConsistsOf) {
   const Model model = ResidualModel(4, 16, 16, 32);

@@ -25,28 +25,41 @@ class GridSearchTest : public testing::Test {
             ->step_us;
   }
 
-  // Of grids of such degrees with estimates in times of the best step, those that are predicted;
-  // those that split no sequence should fit or not.
-  std::vector<GridDegrees> LookedAt(const std::vector<std::pair<GridDegrees, double>>& estimated,
-                                    bool fits = true) {
+  // Of configurations with estimates, those that are predicted; what fits takes as long as the
+  // first is estimated to.
+  std::vector<ParallelConfig> LookedAt(std::vector<ConfigEstimate> estimates) {
     GridSearchOptions options;
     options.grids.devices = 8;
-    for (const auto& [degrees, times] : estimated) {
-      const bool counts = fits || degrees.context > 1;
-      options.estimates.push_back({{.devices = 8, .degrees = degrees},
-                                   times * best_us_,
-                                   counts ? 0 : 2 * cost_.machine().memory_bytes()});
-    }
-    std::vector<GridDegrees> seen;
+    options.estimates = std::move(estimates);
+    std::vector<ParallelConfig> seen;
     options.consider = [&](const MappedModel&, const ParallelConfig& config,
                            const std::string&) -> absl::StatusOr<Prediction> {
-      seen.push_back(config.degrees);
+      seen.push_back(config);
       return Prediction{options.estimates[0].step_us};
     };
+    options.prefetch = [](const MappedModel&, const ParallelConfig&) {};
     GridGraph graphs(model_);
     CostTables tables(index_, cost_, {.halves = false});
     const absl::Status searched = SearchGrids(&graphs, options, Deadline(), contest_, &tables);
     EXPECT_TRUE(searched.ok()) << searched;
+    return seen;
+  }
+
+  // The same of grids of such degrees with estimates in times of the best step; those that split no
+  // sequence should fit or not.
+  std::vector<GridDegrees> LookedAt(const std::vector<std::pair<GridDegrees, double>>& estimated,
+                                    bool fits = true) {
+    std::vector<ConfigEstimate> estimates;
+    for (const auto& [degrees, times] : estimated) {
+      const bool counts = fits || degrees.context > 1;
+      estimates.push_back({{.devices = 8, .degrees = degrees},
+                           times * best_us_,
+                           counts ? 0 : 2 * cost_.machine().memory_bytes()});
+    }
+    std::vector<GridDegrees> seen;
+    for (const ParallelConfig& config : LookedAt(std::move(estimates))) {
+      seen.push_back(config.degrees);
+    }
     return seen;
   }
 
@@ -89,6 +102,24 @@ TEST_F(GridSearchTest, SplitSequencesAreLookedAtWhereTheyAreEstimatedToGain) {
               testing::ElementsAre(kContext));
   EXPECT_THAT(LookedAt({{kContext, 0.8}, {kTensor, 0.9}}, /*fits=*/false),
               testing::ElementsAre(kContext));
+}
+
+// Of pipelines that differ in chunks alone the first that fits; so there is time for others.
+TEST_F(GridSearchTest, ChunksAreChosenByTheirEstimates) {
+  const auto pipeline = [&](int64_t stages, int64_t chunks, double times) {
+    const ParallelConfig config{.devices = 8,
+                                .stages = stages,
+                                .micro_batches = 4,
+                                .degrees = {.tensor = 8 / stages},
+                                .chunks = chunks};
+    return ConfigEstimate{config, times * best_us_, 0};
+  };
+  std::vector<std::pair<int64_t, int64_t>> seen;
+  for (const ParallelConfig& config : LookedAt({pipeline(2, 2, 0.8), pipeline(2, 3, 0.81),
+                                                pipeline(2, 1, 0.82), pipeline(4, 1, 0.83)})) {
+    seen.emplace_back(config.stages, config.chunks);
+  }
+  EXPECT_THAT(seen, testing::ElementsAre(testing::Pair(2, 2), testing::Pair(4, 1)));
 }
 
 }  // namespace
