@@ -179,6 +179,7 @@ std::vector<Configuration> ConfigurationsOf(const Row& row) {
 struct Found {
   double step_us = 0, mfu = 0, bytes = 0, seconds = 0;
   bool fits = false;
+  std::string degrees = {};  // "tensor 8 x pipeline 16 (8 chunks) x .."
 };
 
 // Absent: it is no legal configuration.
@@ -191,6 +192,8 @@ absl::StatusOr<std::optional<Found>> FoundIn(const Outcome& outcome) {
   ISOMER_ASSIGN_OR_RETURN(found.step_us, outcome.summary.Number("predicted_step_us"));
   ISOMER_ASSIGN_OR_RETURN(found.mfu, outcome.summary.Number("mfu"));
   ISOMER_ASSIGN_OR_RETURN(found.bytes, outcome.summary.Number("predicted_peak_bytes"));
+  ISOMER_ASSIGN_OR_RETURN(found.degrees, outcome.summary.Text("headline"));
+  found.degrees.resize(std::min(found.degrees.size(), found.degrees.find(": ")));
   return found;
 }
 
@@ -319,7 +322,8 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
   const OptimizerRunner runner(ISOMER_BIN_DIR, work);
   Table table("published", {"run", "GPUs", "measured, s", "predicted, s", "error", "MFU",
                             "memory, GiB", "configuration", "planned in, s"});
-  Table searched("searched", {"run", "GPUs", "configuration, s", "search, s", "of it", "took, s"});
+  Table searched("searched", {"run", "GPUs", "configuration, s", "search, s", "of it", "took, s",
+                              "the search's"});
   Table drawn("random", {"run", "GPUs", "configuration, s", "search, s", "best random, s", "which",
                          "legal", "do not fit", "given up"});
   std::vector<double> errors;
@@ -351,7 +355,8 @@ absl::StatusOr<int> Main(const std::vector<std::string>& arguments) {
           {name, row.at("gpus"), absl::StrFormat("%.2f", found.step_us / 1e6),
            plan.has_value() ? absl::StrFormat("%.2f", plan->step_us / 1e6) : "none",
            plan.has_value() ? absl::StrFormat("%.3f", plan->step_us / found.step_us) : "",
-           plan.has_value() ? absl::StrFormat("%.1f", plan->seconds) : ""});
+           plan.has_value() ? absl::StrFormat("%.1f", plan->seconds) : "",
+           plan.has_value() ? plan->degrees : ""});
     }
     ISOMER_ASSIGN_OR_RETURN(const Luck luck, Draw(runner, row, &random));
     if (luck.legal > 0) {

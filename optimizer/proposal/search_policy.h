@@ -52,7 +52,7 @@ struct SearchPolicy {
 
   // Grids of degrees.
   double busy_share = 0.9;
-  int64_t mapped_grids = 4;
+  int64_t mapped_grids = 6;
   int64_t grids_until_one_fits = 16;
   int64_t grid_calls = 200000;
   int64_t calls_of_one_grid = 1500000;
