@@ -39,9 +39,42 @@ class Detours {
     }
   }
 
-  std::vector<DerivationStep> Run() {
+  // Whether there are any.
+  bool Find() {
     for (int back = 0; back < static_cast<int>(steps_.size()); ++back) LeaveOutReturn(back);
-    return Renumbered();
+    return absl::c_linear_search(is_left_out_, true);
+  }
+
+  // The steps that stay, by the ids that nodes have without the others. REQUIRES: Find().
+  std::vector<DerivationStep> Renumbered() const {
+    std::vector<NodeId> new_ids;
+    int next = 0;
+    for (int id = 0; id < graph_.num_nodes(); ++id) {
+      const int step = made_by_[id];
+      new_ids.push_back(NodeId{step != kNoStep && is_left_out_[step] ? -1 : next++});
+    }
+    const auto node = [&](NodeId id) { return new_ids[Now(id).value]; };
+    const auto tensor = [&](TensorRef ref) {
+      for (;;) {
+        ref.node = Now(ref.node);
+        const auto was = results_.find(ref);
+        if (was == results_.end()) return TensorRef{new_ids[ref.node.value], ref.output};
+        ref = was->second;
+      }
+    };
+    std::vector<DerivationStep> kept;
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      if (is_left_out_[s]) continue;
+      DerivationStep step = steps_[s];
+      for (NodeId& id : step.nodes) id = node(id);
+      for (TensorRef& input : step.inputs) input = tensor(input);
+      for (AddedCall& call : step.calls) {
+        for (TensorRef& input : call.inputs) input = tensor(input);
+      }
+      for (Replacement& one : step.replaced) one = {tensor(one.from), tensor(one.to)};
+      kept.push_back(std::move(step));
+    }
+    return kept;
   }
 
  private:
@@ -94,25 +127,28 @@ class Detours {
       readers_[before.value] += readers_[made.value];
     }
     for (const NodeId id : steps_[there].nodes) --readers_[Now(id).value];
-    const Rule& rule = *rules_[there];
-    for (size_t o = 0; o < rule.target.outputs.size(); ++o) {
+    results_.merge(ReplacedBy(there));
+  }
+
+  // By each result of a step what it put that in the place of; less, if one of the two is an input.
+  std::map<TensorRef, TensorRef> ReplacedBy(int step) const {
+    const Rule& rule = *rules_[step];
+    std::map<TensorRef, TensorRef> replaced;
+    for (size_t o = 0; o < rule.source.outputs.size(); ++o) {
       const PatternRef from = rule.source.outputs[o], to = rule.target.outputs[o];
-      results_[{NodeId{first_[there] + to.node}, to.index}] = {steps_[there].nodes[from.node],
-                                                               from.index};
+      if (from.node < 0 || to.node < 0) continue;
+      replaced[{NodeId{first_[step] + to.node}, to.index}] = {Now(steps_[step].nodes[from.node]),
+                                                              from.index};
     }
+    return replaced;
   }
 
   // For each node that `back` makes that of the graph before `there` which is the same.
   std::optional<Places> PlacesOfReturn(int there, int back) const {
     const Rule &away = *rules_[there], &home = *rules_[back];
     if (away.source.outputs.size() != home.target.outputs.size()) return std::nullopt;
-    std::map<TensorRef, TensorRef> before;  // by what `there` put in their place
-    for (size_t o = 0; o < away.source.outputs.size(); ++o) {
-      const PatternRef from = away.source.outputs[o], to = away.target.outputs[o];
-      if (from.node < 0 || to.node < 0) return std::nullopt;
-      before[{NodeId{first_[there] + to.node}, to.index}] = {Now(steps_[there].nodes[from.node]),
-                                                             from.index};
-    }
+    const std::map<TensorRef, TensorRef> before = ReplacedBy(there);
+    if (before.size() != away.source.outputs.size()) return std::nullopt;
     Places places;
     for (size_t o = 0; o < home.source.outputs.size(); ++o) {
       const PatternRef from = home.source.outputs[o], to = home.target.outputs[o];
@@ -153,38 +189,6 @@ class Detours {
     return true;
   }
 
-  // The steps that stay, by the ids that nodes have without the others.
-  std::vector<DerivationStep> Renumbered() const {
-    std::vector<NodeId> new_ids;
-    int next = 0;
-    for (int id = 0; id < graph_.num_nodes(); ++id) {
-      const int step = made_by_[id];
-      new_ids.push_back(NodeId{step != kNoStep && is_left_out_[step] ? -1 : next++});
-    }
-    const auto node = [&](NodeId id) { return new_ids[Now(id).value]; };
-    const auto tensor = [&](TensorRef ref) {
-      for (;;) {
-        ref.node = Now(ref.node);
-        const auto was = results_.find(ref);
-        if (was == results_.end()) return TensorRef{new_ids[ref.node.value], ref.output};
-        ref = was->second;
-      }
-    };
-    std::vector<DerivationStep> kept;
-    for (size_t s = 0; s < steps_.size(); ++s) {
-      if (is_left_out_[s]) continue;
-      DerivationStep step = steps_[s];
-      for (NodeId& id : step.nodes) id = node(id);
-      for (TensorRef& input : step.inputs) input = tensor(input);
-      for (AddedCall& call : step.calls) {
-        for (TensorRef& input : call.inputs) input = tensor(input);
-      }
-      for (Replacement& one : step.replaced) one = {tensor(one.from), tensor(one.to)};
-      kept.push_back(std::move(step));
-    }
-    return kept;
-  }
-
   const std::vector<DerivationStep>& steps_;
   const Graph& graph_;
   std::vector<const Rule*> rules_;  // per step; null: it has none
@@ -202,7 +206,8 @@ class Detours {
 
 std::vector<DerivationStep> WithoutDetours(std::vector<DerivationStep> steps, const Graph& graph,
                                            const RuleSet& rules) {
-  return Detours(steps, graph, rules).Run();
+  Detours detours(steps, graph, rules);
+  return detours.Find() ? detours.Renumbered() : std::move(steps);
 }
 
 }  // namespace isomer

@@ -132,13 +132,21 @@ TEST(WithoutDetours, WhatLiesBetweenStays) {
   EXPECT_EQ(fewer[0].nodes[0], left);
 }
 
-// The second step wants what the first has made; the third is no way back from the first alone.
-TEST(WithoutDetours, StepsThatOthersBuildOnStay) {
-  Derivation derivation(GatedProducts());
+// A product that an output reads, too, is rewritten for that alone: what comes back is another.
+TEST(WithoutDetours, WhatOthersRewriteMeanwhileStays) {
+  Graph graph;
+  const TensorRef x = graph.AddInput("x", SequentialType({8, 16}));
+  const TensorRef w = graph.AddWeight("w", SequentialType({16, 16}));
+  const TensorRef product = Made(&graph, OpKind::kMatMul, {x, w}, "gate");
+  graph.AddOutput("y", Made(&graph, OpKind::kSwish, {product}, "gate"));
+  graph.AddOutput("z", product);
+  Derivation derivation(graph);
   derivation.Take({OpKind::kMatMul, OpKind::kSwish}, {OpKind::kLinear},
                   derivation.CallsOf(OpKind::kSwish)[0]);
-  derivation.Take({OpKind::kMatMul}, {OpKind::kLinear}, derivation.CallsOf(OpKind::kMatMul)[0]);
-  ASSERT_EQ(derivation.steps().size(), 2u);
+  const NodeId fused = derivation.CallsOf(OpKind::kLinear)[0];
+  derivation.Take({OpKind::kMatMul}, {OpKind::kLinear}, product.node);
+  derivation.Take({OpKind::kLinear}, {OpKind::kMatMul, OpKind::kSwish}, fused);
+  ASSERT_EQ(derivation.steps().size(), 3u);
   EXPECT_EQ(Shortened(derivation), derivation.steps());
 }
 
